@@ -1,0 +1,188 @@
+/** An agent that this package's loop drives: its inbox, its status, its end. */
+import type { Context } from '@deepseek-ai/cordis'
+import {
+  AgentError,
+  type AgentOptions,
+  type AgentSpec,
+  type AgentStatus,
+  type DrivenAgent,
+} from '@deepseek-ai/dsh-agent'
+import type { UserContent } from '@deepseek-ai/dsh-llm'
+import { freezeJson, type Session, type SessionId, type TurnEnd } from '@deepseek-ai/dsh-session'
+import type { ToolScope } from '@deepseek-ai/dsh-tools'
+import { type LoopServices, runTurn } from './turn.ts'
+
+interface Input {
+  readonly content: UserContent
+  readonly settle: (end: TurnEnd) => void
+  isCancelled: boolean
+  cancelReason?: string | undefined
+}
+
+/** Drains an inbox, one turn after another. */
+export class LoopAgent implements DrivenAgent {
+  readonly session: Session
+  readonly toolScope: ToolScope | undefined
+  readonly ctx: Context
+  options: AgentOptions
+  status: AgentStatus = 'idle'
+  private readonly services: LoopServices
+  private readonly inbox: Input[] = []
+  /** Input for the turn that runs. */
+  private steering: Input[] = []
+  private readonly callbacks = new Set<() => Promise<void>>()
+  /** Tool calls that outlived their turn. */
+  private readonly left = new Set<Promise<unknown>>()
+  private controller: AbortController | undefined
+  private working: Promise<void> | undefined
+  private stopping: Promise<void> | undefined
+
+  constructor(ctx: Context, spec: AgentSpec, services: LoopServices) {
+    this.ctx = ctx
+    this.session = spec.session
+    this.options = spec.options
+    this.toolScope = spec.toolScope
+    this.services = services
+  }
+
+  get id(): SessionId {
+    return this.session.id
+  }
+
+  get model(): string {
+    return this.options.model
+  }
+
+  get cwd(): string {
+    return this.session.header.cwd
+  }
+
+  send(input: string | UserContent): Promise<TurnEnd> {
+    return this.accept(input, this.inbox)
+  }
+
+  steer(input: string | UserContent): Promise<TurnEnd> {
+    return this.accept(input, this.controller === undefined ? this.inbox : this.steering)
+  }
+
+  cancel(reason?: string): void {
+    for (const input of [...this.inbox, ...this.steering]) {
+      if (input.isCancelled) continue
+      input.isCancelled = true
+      input.cancelReason = reason
+    }
+    this.controller?.abort(reason)
+  }
+
+  async whenIdle(): Promise<void> {
+    while (this.working !== undefined) await this.working
+  }
+
+  setModel(model: string): void {
+    this.services.models.require(model)
+    this.options = { ...this.options, model }
+  }
+
+  onDispose(callback: () => Promise<void>): () => void {
+    this.callbacks.add(callback)
+    return () => this.callbacks.delete(callback)
+  }
+
+  stop(): Promise<void> {
+    this.stopping ??= this.stopForGood()
+    return this.stopping
+  }
+
+  private accept(input: string | UserContent, queue: Input[]): Promise<TurnEnd> {
+    if (this.stopping !== undefined) {
+      throw new AgentError('AGENT_DISPOSED', `agent "${this.id}" is disposed and takes no input`)
+    }
+    const content = freezeJson<UserContent>(
+      typeof input === 'string' ? [{ type: 'text', text: input }] : input,
+      'input',
+    )
+    return new Promise((settle) => {
+      queue.push({ content, settle, isCancelled: false })
+      this.wake()
+    })
+  }
+
+  private wake(): void {
+    if (this.working !== undefined) return
+    // Input of one tick shares a turn, and may be cancelled before it opens.
+    this.working = Promise.resolve().then(() => this.work())
+    this.setStatus('running')
+  }
+
+  private async work(): Promise<void> {
+    while (this.inbox.length > 0) await this.runNext()
+    this.working = undefined
+    this.setStatus('idle')
+  }
+
+  private async runNext(): Promise<void> {
+    const batch = this.takeBatch()
+    const controller = new AbortController()
+    const { signal } = controller
+    const { promise: aborted, resolve } = Promise.withResolvers<void>()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (batch[0]?.isCancelled === true) controller.abort(batch[0].cancelReason)
+    this.controller = controller
+    const taken = [...batch]
+    const end = await runTurn({
+      agent: this,
+      services: this.services,
+      input: batch.map(({ content }) => content),
+      signal,
+      aborted,
+      drainSteering: () => {
+        const drained = this.steering.splice(0)
+        for (const { content } of drained) this.session.append('user/message', { content })
+        taken.push(...drained)
+        return drained.length > 0
+      },
+      leave: (call) => {
+        this.left.add(call)
+        void call.finally(() => this.left.delete(call))
+      },
+    })
+    this.controller = undefined
+    // What came too late for the turn opens the next one.
+    this.inbox.unshift(...this.steering.splice(0))
+    for (const { settle } of taken) settle(end)
+  }
+
+  /** The inputs at the head of the inbox that share a fate: all cancelled, or none. */
+  private takeBatch(): Input[] {
+    const isCancelled = this.inbox[0]?.isCancelled
+    const end = this.inbox.findIndex((input) => input.isCancelled !== isCancelled)
+    return this.inbox.splice(0, end === -1 ? this.inbox.length : end)
+  }
+
+  private setStatus(status: AgentStatus): void {
+    this.status = status
+    this.services.notify('agent/status', { agent: this, status })
+  }
+
+  private async stopForGood(): Promise<void> {
+    this.cancel('the agent was disposed')
+    for (const result of await Promise.allSettled(Array.from(this.callbacks, (call) => call()))) {
+      if (result.status === 'fulfilled') continue
+      this.services.warn(`something tied to agent "${this.id}" was not disposed`, result.reason)
+    }
+    await this.whenIdle()
+    await this.whenNothingIsLeft()
+    this.setStatus('disposed')
+  }
+
+  private async whenNothingIsLeft(): Promise<void> {
+    if (this.left.size === 0) return
+    const { promise: isOver, resolve } = Promise.withResolvers<'over'>()
+    const timer = setTimeout(resolve, this.services.stopGraceMs, 'over')
+    const outcome = await Promise.race([Promise.allSettled(this.left), isOver])
+    clearTimeout(timer)
+    if (outcome !== 'over') return
+    const message = `${this.left.size} tool calls of agent "${this.id}" ignore their cancel`
+    this.services.warn(message, undefined)
+  }
+}

@@ -1,0 +1,108 @@
+/** One turn: from accepted input to exactly one `turn/end`, whatever throws. */
+import type { Agent } from '@deepseek-ai/dsh-agent'
+import { failureOf, type ModelRegistry, type Notify, type UserContent } from '@deepseek-ai/dsh-llm'
+import type { SessionTable, TurnEnd } from '@deepseek-ai/dsh-session'
+import type { PromptSections } from '@deepseek-ai/dsh-system-prompt'
+import type { ToolCall, ToolResult, ToolTable } from '@deepseek-ai/dsh-tools'
+import { runCalls } from './calls.ts'
+import { ask, type Reply } from './reply.ts'
+
+/** The plain registries that a turn works with, resolved once per driver. */
+export interface LoopServices {
+  readonly models: ModelRegistry
+  readonly sessions: SessionTable
+  readonly toolTable: ToolTable
+  readonly runTool: (call: ToolCall) => Promise<ToolResult>
+  readonly prompt: PromptSections
+  readonly notify: Notify
+  readonly warn: (message: string, error: unknown) => void
+  /** How long a cancelled turn waits for tools that clean up, in ms. */
+  readonly abortGraceMs: number
+  /** How long `stop()` waits for tools that outlived their turn, in ms. */
+  readonly stopGraceMs: number
+}
+
+/** What a turn needs of its agent. */
+export interface Turn {
+  readonly agent: Agent
+  readonly services: LoopServices
+  readonly input: readonly UserContent[]
+  readonly signal: AbortSignal
+  /** Settles when the signal is aborted. */
+  readonly aborted: Promise<void>
+  /** Logs the input that arrived meanwhile; whether there was any. */
+  drainSteering(): boolean
+  /** Takes note of a call that goes on after its turn. */
+  leave(call: Promise<unknown>): void
+}
+
+/** Runs one turn to its end. Never rejects: whatever happens becomes the turn's end. */
+export async function runTurn(turn: Turn): Promise<TurnEnd> {
+  open(turn)
+  const end = await runSteps(turn).catch((error: unknown) => endOf(turn, error))
+  await close(turn, end)
+  return end
+}
+
+async function runSteps(turn: Turn): Promise<TurnEnd> {
+  const { maxSteps } = turn.agent.options
+  const system = turn.signal.aborted ? '' : turn.services.prompt.assemble(turn.agent)
+  for (let step = 1; step <= maxSteps; step += 1) {
+    turn.signal.throwIfAborted()
+    const end = await runStep(turn, step, system)
+    turn.signal.throwIfAborted()
+    const isSteered = turn.drainSteering()
+    if (end !== undefined && (end.reason !== 'completed' || !isSteered)) return end
+  }
+  const message = `stopped after ${maxSteps} steps: the turn is longer than maxSteps allows`
+  return { reason: 'max-steps', error: { code: 'MAX_STEPS', message } }
+}
+
+/** @returns how the turn ended with this step; absent when it goes on. */
+async function runStep(turn: Turn, step: number, system: string): Promise<TurnEnd | undefined> {
+  const { session } = turn.agent
+  session.append('step/start', { step })
+  try {
+    const reply = await ask(turn, system)
+    const isEnded = await runCalls(turn, reply)
+    return isEnded ? { reason: 'completed' } : endOfReply(reply)
+  } finally {
+    session.append('step/end', { step })
+  }
+}
+
+function endOfReply({ calls, finish, error }: Reply): TurnEnd | undefined {
+  switch (finish) {
+    case 'stop':
+    case 'tool-calls':
+      return calls.length === 0 ? { reason: 'completed' } : undefined
+    case 'max-tokens':
+    case 'refusal':
+    case 'aborted':
+    case 'error':
+      return { reason: finish, ...(error !== undefined && { error }) }
+  }
+}
+
+function endOf(turn: Turn, error: unknown): TurnEnd {
+  if (!turn.signal.aborted) return { reason: 'error', error: failureOf(error, 'TURN_FAILED') }
+  const reason: unknown = turn.signal.reason
+  return typeof reason === 'string'
+    ? { reason: 'aborted', error: { code: 'ABORTED', message: reason } }
+    : { reason: 'aborted' }
+}
+
+function open({ agent, input }: Turn): void {
+  const { session } = agent
+  session.append('turn/start', { turn: session.turnCount + 1, model: agent.model })
+  for (const content of input) session.append('user/message', { content })
+}
+
+async function close({ agent, services }: Turn, end: TurnEnd): Promise<void> {
+  agent.session.append('turn/end', end)
+  try {
+    await services.sessions.flush(agent.session)
+  } catch (error) {
+    services.warn(`the last turn of session "${agent.id}" was not stored`, error)
+  }
+}

@@ -1,0 +1,14 @@
+/** The error of the agent seam. */
+import { HarnessError } from '@deepseek-ai/dsh-llm'
+
+export type AgentErrorCode =
+  | 'AGENT_DISPOSED'
+  | 'DUPLICATE_DRIVER'
+  | 'NO_DRIVER'
+  | 'NO_MODEL'
+  | 'INVALID_CWD'
+
+/** A failure of the agent seam. */
+export class AgentError extends HarnessError<AgentErrorCode> {
+  override readonly name: string = 'AgentError'
+}

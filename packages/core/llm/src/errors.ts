@@ -1,0 +1,43 @@
+/** The error that every package derives from, and the codes of the model seam. */
+
+const brand = Symbol.for('dsh.error')
+
+/** A failure with a stable code; the message names the thing, the value and the remedy. */
+export class HarnessError<Code extends string = string> extends Error {
+  override readonly name: string = 'HarnessError'
+  readonly [brand] = true
+  readonly code: Code
+
+  constructor(code: Code, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Tells a {@link HarnessError} by its brand: `instanceof` fails across copies of this package. */
+export function isHarnessError(value: unknown): value is HarnessError {
+  return typeof value === 'object' && value !== null && brand in value
+}
+
+/** The text of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Codes of the model seam; all but the first two reach a caller inside a finish chunk. */
+export type LlmErrorCode =
+  | 'DUPLICATE_ADAPTER'
+  | 'DUPLICATE_MODEL'
+  | 'UNKNOWN_MODEL'
+  | 'MODEL_AUTH'
+  | 'MODEL_RATE_LIMIT'
+  | 'MODEL_UNAVAILABLE'
+  | 'MODEL_TIMEOUT'
+  | 'MODEL_REQUEST'
+  | 'MODEL_FAILED'
+  | 'CONTEXT_OVERFLOW'
+
+/** A failure of the model seam. */
+export class LlmError extends HarnessError<LlmErrorCode> {
+  override readonly name: string = 'LlmError'
+}

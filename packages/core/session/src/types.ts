@@ -1,0 +1,131 @@
+/** The vocabulary of the session log: header, events, stores. */
+import type {
+  AssistantContent,
+  Failure,
+  FinishReason,
+  JsonValue,
+  ToolResultContent,
+  Usage,
+  UserContent,
+} from '@deepseek-ai/dsh-llm'
+import type { Session } from './session.ts'
+
+/** Identifies a session and, because each agent has exactly one, its agent. */
+export type SessionId = string & { readonly __brand: 'SessionId' }
+
+/** How a child's session came to be. */
+export interface SessionOrigin {
+  /** Name of the subagent provider. */
+  readonly provider: string
+  /** The tool call of the parent that asked for the child. */
+  readonly callId?: string
+  readonly label?: string
+}
+
+/** What is fixed when a session is created. */
+export interface SessionHeader {
+  readonly id: SessionId
+  /** Epoch ms. */
+  readonly createdAt: number
+  /** Absolute path; the workspace of the agent, whatever its shells do. */
+  readonly cwd: string
+  readonly parentSession?: SessionId
+  /** How many events at the start of the log were inherited from the parent. */
+  readonly seedLength?: number
+  /** 0 at the top; a child's is its parent's plus one. */
+  readonly delegationDepth: number
+  readonly origin?: SessionOrigin
+}
+
+export type TurnEndReason =
+  | 'completed'
+  | 'aborted'
+  | 'error'
+  | 'max-tokens'
+  | 'max-steps'
+  | 'refusal'
+  | 'interrupted'
+
+/** How a turn ended; only `completed` is success, and `interrupted` is written on resume. */
+export interface TurnEnd {
+  readonly reason: TurnEndReason
+  readonly error?: Failure
+}
+
+/** Data of every session event, by type. */
+export interface SessionEventData {
+  'turn/start': { readonly turn: number; readonly model: string }
+  'user/message': { readonly content: UserContent }
+  /** Input from the harness, not from a person; the model sees it as a user message. */
+  'context/message': { readonly content: UserContent; readonly source: string }
+  /** Counts from 1 within its turn. */
+  'step/start': { readonly step: number }
+  'assistant/message': {
+    readonly content: AssistantContent
+    readonly model: string
+    readonly usage: Usage
+    readonly finish: FinishReason
+  }
+  'tool/call': { readonly callId: string; readonly name: string; readonly input: JsonValue }
+  'tool/result': {
+    readonly callId: string
+    readonly name: string
+    readonly content: ToolResultContent
+    readonly isError: boolean
+    readonly code?: string
+  }
+  'step/end': { readonly step: number }
+  'turn/end': TurnEnd
+}
+
+export type SessionEventType = keyof SessionEventData
+
+/** One past fact. `seq` is its index in the log, `time` epoch ms; deep-frozen. */
+export type SessionEvent<T extends SessionEventType = SessionEventType> = {
+  [K in T]: {
+    readonly seq: number
+    readonly time: number
+    readonly type: K
+    readonly data: SessionEventData[K]
+  }
+}[T]
+
+/** The first `length` events of a session, shared by reference with whoever is seeded by them. */
+export interface SessionPrefix {
+  readonly session: Session
+  readonly length: number
+}
+
+export interface PrepareSessionOptions {
+  /** Default: a new random id. */
+  id?: SessionId
+  cwd: string
+  parentSession?: SessionId
+  /** Default 0. */
+  delegationDepth?: number
+  origin?: SessionOrigin
+  /** The events that a fork starts with. */
+  seed?: SessionPrefix
+}
+
+/** A session as a store kept it. */
+export interface StoredSession {
+  readonly header: SessionHeader
+  /** The session's own events, in order, without the seed. */
+  readonly events: readonly SessionEvent[]
+  readonly seed?: SessionPrefix
+}
+
+/** Makes logs durable; one per context. Errors of a write surface in `flush`. */
+export interface SessionStore {
+  /** Called when a session is prepared or reopened. */
+  open(session: Session): void
+  /** Called for each event, in order, right after it was committed. Must not block. */
+  append(session: Session, event: SessionEvent): void
+  /** Settles when all events so far are durable; rejects with what prevented it. */
+  flush(session: Session): Promise<void>
+  /** Flushes and lets go of the session. */
+  close(session: Session): Promise<void>
+  /** @throws SessionError `UNKNOWN_SESSION` and what the store's own package documents. */
+  load(id: SessionId): Promise<StoredSession>
+}

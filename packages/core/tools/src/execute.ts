@@ -1,0 +1,67 @@
+/** Carries out one tool call; whatever happens becomes its result. */
+import { isHarnessError, messageOf } from '@deepseek-ai/dsh-llm'
+import { z } from 'zod'
+import { errorResult, textResult } from './results.ts'
+import type { ToolTable } from './table.ts'
+import type { Tool, ToolCall, ToolProgress, ToolResult } from './types.ts'
+
+/** Wraps the execution of a call, as the `tools/execute` listeners do. */
+export type Wrap = (call: ToolCall, inner: () => Promise<ToolResult>) => Promise<ToolResult>
+
+export interface ExecuteOptions {
+  readonly table: ToolTable
+  readonly wrap: Wrap
+  readonly update: (call: ToolCall, progress: ToolProgress) => void
+}
+
+/** Finds, checks and runs the tool of a call. Never rejects. */
+export async function executeCall(call: ToolCall, options: ExecuteOptions): Promise<ToolResult> {
+  const { agent, name } = call
+  if (call.signal.aborted) return abortedResult(name)
+  const found = options.table.lookup(agent, name)
+  switch (found.kind) {
+    case 'found':
+      break
+    case 'denied':
+      return errorResult('TOOL_DENIED', `tool "${name}" is not allowed for this agent`)
+    case 'unknown': {
+      const known = options.table.visible(agent).map((tool) => tool.name)
+      return errorResult('UNKNOWN_TOOL', `no tool "${name}" (known: ${known.join(', ') || 'none'})`)
+    }
+  }
+  try {
+    return await options.wrap(call, () => runTool(found.tool, call, options))
+  } catch (error) {
+    return failedResult(call, error)
+  }
+}
+
+/** The result of a call that was cut off by a cancel. */
+export function abortedResult(name: string): ToolResult {
+  return errorResult('ABORTED', `tool "${name}" was aborted`)
+}
+
+async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Promise<ToolResult> {
+  const parsed = tool.parameters.safeParse(call.input)
+  if (!parsed.success) {
+    const problems = z.prettifyError(parsed.error)
+    return errorResult(
+      'INVALID_ARGUMENTS',
+      `invalid arguments for tool "${call.name}":\n${problems}`,
+    )
+  }
+  const { agent, callId, signal } = call
+  try {
+    const update = (progress: ToolProgress): void => options.update(call, progress)
+    const result = await tool.execute(parsed.data, { agent, callId, signal, update })
+    return typeof result === 'string' ? textResult(result) : result
+  } catch (error) {
+    return failedResult(call, error)
+  }
+}
+
+function failedResult(call: ToolCall, error: unknown): ToolResult {
+  if (call.signal.aborted) return abortedResult(call.name)
+  const code = isHarnessError(error) ? error.code : 'TOOL_FAILED'
+  return errorResult(code, `tool "${call.name}" failed: ${messageOf(error)}`)
+}

@@ -1,0 +1,4 @@
+/** What the tests of all packages share; never a runtime dependency. */
+export * from './context.ts'
+export * from './scripted-model.ts'
+export * from './wait.ts'
