@@ -89,6 +89,8 @@ export type SubagentActivity =
 /** What a provider gets besides the request. */
 export interface SubagentRunContext {
   readonly runId: SubagentRunId
+  /** The child's id, minted by the service; in process it becomes the id of agent and session. */
+  readonly childId: SessionId
   /** The child's absolute depth. */
   readonly depth: number
   /** Tells the service of life in the child; cheap, and free to be called for every delta. */
@@ -97,8 +99,8 @@ export interface SubagentRunContext {
 
 /** The handle on one delegation, owned and disposed by whoever started it. */
 export interface SubagentRun {
-  /** The child's id: its session id in process, the remote session's id otherwise. */
-  readonly id: string
+  /** The child's id, the one that the service minted. */
+  readonly id: SessionId
   /** Resolves once, with whatever became of the child; rejects only for a fault that no stop reason can express. */
   readonly result: Promise<SubagentResult>
   /** Asks the run to end; `result` becomes `aborted` at once. Idempotent, never throws. */
@@ -129,7 +131,7 @@ export interface SubagentRunInfo {
   readonly runId: SubagentRunId
   readonly provider: string
   /** The child's id. */
-  readonly id: string
+  readonly id: SessionId
   readonly parent: Agent
   readonly label?: string
 }
@@ -145,7 +147,7 @@ export interface SubagentRunEnd extends SubagentRunInfo {
 export interface SubagentRunState {
   readonly runId: SubagentRunId
   readonly provider: string
-  readonly id: string
+  readonly id: SessionId
   readonly parentId: SessionId
   readonly depth: number
   readonly label?: string
