@@ -83,13 +83,14 @@ export class ToolTable {
     const known = this.schemaOfTool.get(tool)
     if (known !== undefined) return known
     const { name, description } = tool
-    const { $schema: _, ...parameters } = z.toJSONSchema(tool.parameters, { io: 'input' })
-    const schema: ToolSchema = Object.freeze({
-      name,
-      description,
-      parameters: parameters as JsonObject,
-    })
+    const parameters = tool.inputSchema ?? schemaOfZod(tool.parameters)
+    const schema: ToolSchema = Object.freeze({ name, description, parameters })
     this.schemaOfTool.set(tool, schema)
     return schema
   }
+}
+
+function schemaOfZod(parameters: z.ZodObject): JsonObject {
+  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: 'input' })
+  return schema as JsonObject
 }

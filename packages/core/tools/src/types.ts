@@ -1,5 +1,5 @@
 /** The vocabulary of the tool seam. */
-import type { JsonValue, ToolResultContent } from '@deepseek-ai/dsh-llm'
+import type { JsonObject, JsonValue, ToolResultContent } from '@deepseek-ai/dsh-llm'
 import type { SessionId } from '@deepseek-ai/dsh-session'
 import type { z } from 'zod'
 
@@ -50,6 +50,8 @@ export interface Tool<Parameters extends z.ZodObject = z.ZodObject> {
   readonly name: string
   readonly description: string
   readonly parameters: Parameters
+  /** What the model is told instead of the schema of `parameters`; the tool then checks its input itself. */
+  readonly inputSchema?: JsonObject
   /** Whether calls of one message may run at the same time; default false. */
   readonly parallel?: boolean
   /** A text stands for a successful result. A throw becomes an error result with its code. */

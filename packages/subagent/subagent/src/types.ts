@@ -61,7 +61,7 @@ export interface SubagentResult {
   /** The value that `outputSchema` asked for. */
   readonly structured?: JsonValue
   readonly stopReason: SubagentStopReason
-  /** The child's tokens and those of all its descendants. */
+  /** The child's own tokens as a provider gives it; the service adds those of all descendants. */
   readonly usage?: Usage
   /** What went wrong, for a person: never model text, never a secret, at most 4 KiB. */
   readonly diagnostic?: string
@@ -85,6 +85,9 @@ export type SubagentActivity =
   /** The run's tokens so far, not an increment. */
   | { readonly kind: 'usage'; readonly usage: Usage }
   | { readonly kind: 'plan'; readonly text: string }
+
+/** An activity of the run `runId`; text is gathered, so one update may stand for many deltas. */
+export type SubagentUpdate = SubagentActivity & { readonly runId: SubagentRunId }
 
 /** What a provider gets besides the request. */
 export interface SubagentRunContext {
@@ -139,7 +142,7 @@ export interface SubagentRunInfo {
 export interface SubagentRunEnd extends SubagentRunInfo {
   readonly stopReason: SubagentStopReason
   readonly usage?: Usage
-  /** A copy of the output; absent when there is none. */
+  /** The output, frozen; absent when there is none. */
   readonly lastAssistantMessage?: AssistantContent
 }
 

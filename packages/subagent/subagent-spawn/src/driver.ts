@@ -1,0 +1,80 @@
+/** Runs a child agent in this process: what spawn and fork have in common. */
+import type { AgentRegistry } from '@deepseek-ai/dsh-agent'
+import type { SessionPrefix, TurnEnd } from '@deepseek-ai/dsh-session'
+import {
+  SubagentError,
+  type SubagentRun,
+  type SubagentRunContext,
+  type SubagentStartRequest,
+} from '@deepseek-ai/dsh-subagent'
+import type { ToolTable } from '@deepseek-ai/dsh-tools'
+import { resultOf } from './result.ts'
+import { childScope } from './scope.ts'
+import { StructuredOutput, structuredHint } from './structured.ts'
+
+/** The plain registries that a run works with, resolved once per provider. */
+export interface InProcessServices {
+  readonly agents: AgentRegistry
+  readonly tools: ToolTable
+  readonly warn: (message: string) => void
+}
+
+export interface InProcessStart {
+  readonly provider: string
+  readonly request: SubagentStartRequest
+  readonly run: SubagentRunContext
+  /** The events that the child starts with; absent: none. */
+  readonly seed?: SessionPrefix | undefined
+}
+
+/**
+ * Creates a child agent with a session of its own and gives it the prompt.
+ * @throws SubagentError `INVALID_REQUEST`; AgentError and LlmError as {@link AgentRegistry.create};
+ * nothing is left behind then.
+ */
+export function startInProcessRun(services: InProcessServices, start: InProcessStart): SubagentRun {
+  const { provider, request, run, seed } = start
+  const { parent, callId, label, agentOptions, outputSchema, toolFilter: filter } = request
+  const structured = outputSchema && new StructuredOutput(outputSchema)
+  const toolScope = childScope({ ...services, parent, filter, own: structured?.tool })
+  const handle = services.agents.create({
+    id: run.childId,
+    cwd: parent.cwd,
+    parentSession: parent.id,
+    delegationDepth: run.depth,
+    origin: {
+      provider,
+      ...(callId !== undefined && { callId }),
+      ...(label !== undefined && { label }),
+    },
+    // Spread, because other packages merge options of their own into AgentOptions.
+    options: { ...parent.options, ...agentOptions, subagentDepth: run.depth },
+    ...(toolScope !== undefined && { toolScope }),
+    ...(seed !== undefined && { seed }),
+  })
+  const { agent } = handle
+  const cancelled = Promise.withResolvers<TurnEnd>()
+  let isOver = false
+  const ended = agent.send([
+    { type: 'text', text: request.prompt },
+    ...(structured === undefined ? [] : [{ type: 'text' as const, text: structuredHint }]),
+  ])
+  const result = Promise.race([ended, cancelled.promise]).then((end) => {
+    isOver = true
+    return resultOf(agent.session, end, structured)
+  })
+  return {
+    id: agent.id,
+    result,
+    cancel: (reason) => {
+      agent.cancel(reason)
+      // By then what had been streamed is logged; a tool that ignores the cancel is not waited for.
+      setImmediate(cancelled.resolve, { reason: 'aborted' })
+    },
+    dispose: () => handle.dispose(),
+    sendMessage: async (text) => {
+      if (isOver) throw new SubagentError('INVALID_REQUEST', `run "${agent.id}" is over`)
+      void agent.steer(text)
+    },
+  }
+}
