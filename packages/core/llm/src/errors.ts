@@ -1,4 +1,5 @@
 /** The error that every package derives from, and the codes of the model seam. */
+import { inspect } from 'node:util'
 
 const brand = Symbol.for('dsh.error')
 
@@ -19,9 +20,10 @@ export function isHarnessError(value: unknown): value is HarnessError {
   return typeof value === 'object' && value !== null && brand in value
 }
 
-/** The text of anything that was thrown. */
+/** The text of anything that was thrown; never empty for an error, and never throws. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  if (error instanceof Error) return error.message || error.name
+  return typeof error === 'string' ? error : inspect(error, { depth: 1 })
 }
 
 /** Codes of the model seam; all but the first two reach a caller inside a finish chunk. */

@@ -54,12 +54,15 @@ export class ModelRegistry {
 
   /** Streams one reply. Never throws: the last chunk is the only finish, whatever went wrong. */
   async *stream(request: ModelRequest): AsyncGenerator<StreamChunk, void, void> {
+    let isFinished = false
     try {
+      request.signal.throwIfAborted()
       const served = this.served.get(request.model)
       if (served === undefined) throw unknownModel(request.model, this.list())
       for await (const chunk of served.adapter.stream(request)) {
+        isFinished = chunk.type === 'finish'
         yield chunk
-        if (chunk.type === 'finish') return
+        if (isFinished) return
       }
       const name = served.adapter.name
       throw new LlmError(
@@ -67,6 +70,8 @@ export class ModelRegistry {
         `model adapter "${name}" ended its stream without a finish`,
       )
     } catch (error) {
+      // The reply is complete: an adapter that fails while it cleans up changes nothing.
+      if (isFinished) return
       if (request.signal.aborted) yield { type: 'finish', reason: 'aborted' }
       else yield { type: 'finish', reason: 'error', error: failureOf(error, 'MODEL_FAILED') }
     }
