@@ -45,8 +45,9 @@ function copyObject(value: object, path: string, depth: number): unknown {
     throw notJson(path, value.constructor?.name ?? 'an object with a prototype')
   }
   const result: Record<string, unknown> = {}
-  for (const [key, item] of Object.entries(value)) {
+  for (const [name, item] of Object.entries(value)) {
     if (item === undefined) continue
+    const key = name.isWellFormed() ? name : name.toWellFormed()
     const copied = copy(item, `${path}.${key}`, depth)
     if (key === '__proto__') Object.defineProperty(result, key, { value: copied, enumerable: true })
     else result[key] = copied

@@ -27,8 +27,8 @@ export class SessionTable {
     if (this.store !== undefined) {
       throw new SessionError('DUPLICATE_STORE', 'a session store is already registered')
     }
-    this.store = store
     for (const session of this.live.values()) store.open(session)
+    this.store = store
   }
 
   removeStore(store: SessionStore): void {
@@ -90,8 +90,8 @@ export class SessionTable {
     if (this.live.has(session.id)) {
       throw new SessionError('DUPLICATE_SESSION', `session "${session.id}" is already live`)
     }
-    this.live.set(session.id, session)
     this.store?.open(session)
+    this.live.set(session.id, session)
     this.notify('session/created', { session })
     return session
   }

@@ -118,9 +118,12 @@ export interface StoredSession {
 
 /** Makes logs durable; one per context. Errors of a write surface in `flush`. */
 export interface SessionStore {
-  /** Called when a session is prepared or reopened. */
+  /**
+   * Called when a session is prepared or reopened, and for each live session when the store is
+   * registered; the events that the session has by then are the store's to write.
+   */
   open(session: Session): void
-  /** Called for each event, in order, right after it was committed. Must not block. */
+  /** Called for each event, in order, right after it was committed. Must neither block nor throw. */
   append(session: Session, event: SessionEvent): void
   /** Settles when all events so far are durable; rejects with what prevented it. */
   flush(session: Session): Promise<void>
