@@ -83,18 +83,22 @@ export class AgentRegistry {
    * `DUPLICATE_SESSION` and what the store throws.
    */
   async resume(id: SessionId, options: Partial<AgentOptions> = {}): Promise<AgentHandle> {
-    const driver = this.requireDriver()
+    this.requireDriver()
     const stored = await this.deps.sessions.load(id)
+    // The loop may have been reloaded meanwhile.
+    const driver = this.requireDriver()
     const lastTurn = stored.events.findLast((event) => event.type === 'turn/start')
-    const complete = this.complete({ model: lastTurn?.data.model, ...options })
+    const complete = this.complete({ ...options, model: options.model ?? lastTurn?.data.model })
     const session = this.deps.sessions.reopen(stored)
     for (const { type, data } of closeOpenTurn(stored.events)) session.append(type, data)
     return this.admit(driver.create({ session, options: complete, toolScope: undefined }))
   }
 
-  /** Disposes every agent. */
+  /** Disposes every agent, also those that others create on their way out. */
   async disposeAll(): Promise<void> {
-    await Promise.all(Array.from(this.handles.values(), (handle) => handle.dispose()))
+    while (this.handles.size > 0) {
+      await Promise.all(Array.from(this.handles.values(), (handle) => handle.dispose()))
+    }
   }
 
   private requireDriver(): AgentDriver {
@@ -115,7 +119,14 @@ export class AgentRegistry {
     let disposal: Promise<void> | undefined
     const handle: AgentHandle = {
       agent,
-      dispose: () => (disposal ??= this.release(agent)),
+      dispose: () => {
+        if (disposal !== undefined) return disposal
+        const { promise, resolve } = Promise.withResolvers<void>()
+        // Set first: whoever hears of the cancel may dispose the agent too.
+        disposal = promise
+        resolve(this.release(agent))
+        return promise
+      },
     }
     this.handles.set(agent.id, handle)
     this.deps.notify('agent/created', { agent })

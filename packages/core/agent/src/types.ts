@@ -35,7 +35,7 @@ export interface Agent {
   readonly cwd: string
   readonly status: AgentStatus
   readonly toolScope?: ToolScope
-  /** The context that the agent's services live in. */
+  /** Of the loop that drives it, which may be reloaded: read services with `ctx.get(name)`. */
   readonly ctx: Context
   /**
    * Queues input for the next turn. Inputs that wait together share one turn.
@@ -58,6 +58,7 @@ export interface Agent {
   /**
    * Ties something to the agent's life: `dispose()` calls it, after the cancel, and waits for it.
    * @returns a function that unties it again.
+   * @throws AgentError `AGENT_DISPOSED` once the agent is gone.
    */
   onDispose(callback: () => Promise<void>): () => void
 }
@@ -69,7 +70,7 @@ export interface AgentHandle {
    * Cancels, disposes what is tied to the agent, waits for the loop's exit and the last flush, and
    * forgets agent and session. Never rejects; each call gives the same promise.
    */
-  dispose(): Promise<void>
+  readonly dispose: () => Promise<void>
 }
 
 export interface CreateAgentOptions {

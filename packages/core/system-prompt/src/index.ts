@@ -46,7 +46,7 @@ export class SystemPromptService extends Service {
     }, `systemPrompt.register(${section.name})`)
   }
 
-  /** The whole prompt for an agent; empty when there are no sections. */
+  /** The whole prompt for an agent; empty when there are no sections. @throws SystemPromptError `SECTION_FAILED`. */
   assemble(agent: PromptAgent): string {
     return this.sections.assemble(agent)
   }

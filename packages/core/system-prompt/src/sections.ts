@@ -1,4 +1,5 @@
 /** The sections of a context, as a plain object that hot paths may hold. */
+import { messageOf } from '@deepseek-ai/dsh-llm'
 import { SystemPromptError } from './errors.ts'
 import type { PromptAgent, PromptSection } from './types.ts'
 
@@ -26,11 +27,14 @@ export class PromptSections {
     this.order()
   }
 
-  /** The whole prompt for an agent, sections parted by a blank line; empty when there are none. */
+  /**
+   * The whole prompt for an agent, sections parted by a blank line; empty when there are none.
+   * @throws SystemPromptError `SECTION_FAILED` when a section's function throws.
+   */
   assemble(agent: PromptAgent): string {
     const parts: string[] = []
-    for (const { text } of this.ordered) {
-      const part = typeof text === 'string' ? fill(text, agent) : text(agent)
+    for (const { name, text } of this.ordered) {
+      const part = typeof text === 'string' ? fill(text, agent) : call(name, text, agent)
       if (part !== '') parts.push(part)
     }
     return parts.join('\n\n')
@@ -45,6 +49,15 @@ export class PromptSections {
 
 function fill(text: string, agent: PromptAgent): string {
   return text.replace(variable, (_, name: (typeof variables)[number]) => agent[name])
+}
+
+function call(section: string, text: (agent: PromptAgent) => string, agent: PromptAgent): string {
+  try {
+    return text(agent)
+  } catch (error) {
+    const message = `prompt section "${section}" failed: ${messageOf(error)}`
+    throw new SystemPromptError('SECTION_FAILED', message, { cause: error })
+  }
 }
 
 function checkVariables(section: string, text: string): void {

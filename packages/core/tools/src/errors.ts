@@ -7,6 +7,7 @@ export type ToolErrorCode =
   | 'UNKNOWN_TOOL'
   | 'TOOL_DENIED'
   | 'INVALID_ARGUMENTS'
+  | 'INVALID_RESULT'
   | 'TOOL_FAILED'
   | 'ABORTED'
   | 'NOT_EXECUTED'

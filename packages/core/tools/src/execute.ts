@@ -16,21 +16,11 @@ export interface ExecuteOptions {
 
 /** Finds, checks and runs the tool of a call. Never rejects. */
 export async function executeCall(call: ToolCall, options: ExecuteOptions): Promise<ToolResult> {
-  const { agent, name } = call
-  if (call.signal.aborted) return abortedResult(name)
-  const found = options.table.lookup(agent, name)
-  switch (found.kind) {
-    case 'found':
-      break
-    case 'denied':
-      return errorResult('TOOL_DENIED', `tool "${name}" is not allowed for this agent`)
-    case 'unknown': {
-      const known = options.table.visible(agent).map((tool) => tool.name)
-      return errorResult('UNKNOWN_TOOL', `no tool "${name}" (known: ${known.join(', ') || 'none'})`)
-    }
-  }
+  if (call.signal.aborted) return abortedResult(call.name)
   try {
-    return await options.wrap(call, () => runTool(found.tool, call, options))
+    const found = options.table.lookup(call.agent, call.name)
+    if (found.kind !== 'found') return refuse(call, found.kind, options.table)
+    return checked(call, await options.wrap(call, () => runTool(found.tool, call, options)))
   } catch (error) {
     return failedResult(call, error)
   }
@@ -41,7 +31,21 @@ export function abortedResult(name: string): ToolResult {
   return errorResult('ABORTED', `tool "${name}" was aborted`)
 }
 
+function refuse(
+  { agent, name }: ToolCall,
+  why: 'denied' | 'unknown',
+  table: ToolTable,
+): ToolResult {
+  if (why === 'denied') {
+    return errorResult('TOOL_DENIED', `tool "${name}" is not allowed for this agent`)
+  }
+  const known = table.visible(agent).map((tool) => tool.name)
+  return errorResult('UNKNOWN_TOOL', `no tool "${name}" (known: ${known.join(', ') || 'none'})`)
+}
+
 async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Promise<ToolResult> {
+  // A listener may have held the call back until after the cancel.
+  if (call.signal.aborted) return abortedResult(call.name)
   const parsed = tool.parameters.safeParse(call.input)
   if (!parsed.success) {
     const problems = z.prettifyError(parsed.error)
@@ -53,11 +57,20 @@ async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Pro
   const { agent, callId, signal } = call
   try {
     const update = (progress: ToolProgress): void => options.update(call, progress)
-    const result = await tool.execute(parsed.data, { agent, callId, signal, update })
-    return typeof result === 'string' ? textResult(result) : result
+    return checked(call, await tool.execute(parsed.data, { agent, callId, signal, update }))
   } catch (error) {
     return failedResult(call, error)
   }
+}
+
+/** Plain JavaScript can return anything: a call must get a result all the same. */
+function checked({ name }: ToolCall, result: ToolResult | string | undefined): ToolResult {
+  if (typeof result === 'string') return textResult(result)
+  if (Array.isArray(result?.content)) return result
+  return errorResult(
+    'INVALID_RESULT',
+    `tool "${name}" gave no result: it must return a text or { content, isError }`,
+  )
 }
 
 function failedResult(call: ToolCall, error: unknown): ToolResult {

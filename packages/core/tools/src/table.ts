@@ -1,5 +1,6 @@
 /** The tools of a context, as a plain object that hot paths may hold. */
-import type { JsonObject, ToolSchema } from '@deepseek-ai/dsh-llm'
+import { type JsonObject, messageOf, type ToolSchema } from '@deepseek-ai/dsh-llm'
+import { freezeJson } from '@deepseek-ai/dsh-session'
 import { z } from 'zod'
 import { ToolError } from './errors.ts'
 import type { Tool, ToolAgent, ToolScope } from './types.ts'
@@ -83,14 +84,22 @@ export class ToolTable {
     const known = this.schemaOfTool.get(tool)
     if (known !== undefined) return known
     const { name, description } = tool
-    const parameters = tool.inputSchema ?? schemaOfZod(tool.parameters)
-    const schema: ToolSchema = Object.freeze({ name, description, parameters })
+    const schema: ToolSchema = Object.freeze({ name, description, parameters: parametersOf(tool) })
     this.schemaOfTool.set(tool, schema)
     return schema
   }
 }
 
-function schemaOfZod(parameters: z.ZodObject): JsonObject {
-  const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: 'input' })
-  return schema as JsonObject
+/** @throws ToolError `INVALID_TOOL`. */
+function parametersOf({ name, inputSchema, parameters }: Tool): JsonObject {
+  try {
+    if (inputSchema !== undefined) return freezeJson(inputSchema)
+    const { $schema: _, ...schema } = z.toJSONSchema(parameters, { io: 'input' })
+    return freezeJson(schema as JsonObject)
+  } catch (error) {
+    const why = messageOf(error)
+    throw new ToolError('INVALID_TOOL', `tool "${name}" has no JSON Schema: ${why}`, {
+      cause: error,
+    })
+  }
 }

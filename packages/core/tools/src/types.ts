@@ -34,7 +34,7 @@ export interface ToolExecution {
   /** Aborted when the turn is cancelled; a tool then settles as soon as it has cleaned up. */
   readonly signal: AbortSignal
   /** Tells whoever watches how far the call is; cheap, and free to be called often. */
-  update(progress: ToolProgress): void
+  readonly update: (progress: ToolProgress) => void
 }
 
 /** What a call tells of its progress while it runs; never part of the log. */
