@@ -8,17 +8,21 @@ import { describeWhen, matchOf, type Situation, situationOf } from './rule.ts'
 interface AdapterOptions {
   readonly adapterName: string
   readonly model: string
+  /** Of replies that do not tell. */
+  readonly chunkSize?: number
+  /** Of replies that do not tell. */
+  readonly delayMs?: number
 }
 
 /** Makes an adapter whose one model replies with the first rule that matches the conversation. */
 export function createAdapter(
-  { adapterName, model }: AdapterOptions,
+  { adapterName, model, chunkSize, delayMs }: AdapterOptions,
   playbook: Playbook,
 ): ModelAdapter {
   return {
     name: adapterName,
     models: [{ name: model }],
-    stream: (request) => play(replyTo(request, playbook), request),
+    stream: (request) => play({ chunkSize, delayMs, ...replyTo(request, playbook) }, request),
   }
 }
 

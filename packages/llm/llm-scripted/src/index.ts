@@ -21,6 +21,10 @@ export interface Config {
   playbook?: string
   /** The playbook itself, in the place of a file. */
   rules?: unknown[]
+  /** Code points of a delta of replies that do not tell; absent: the whole text is one. */
+  chunkSize?: number
+  /** Wait before each delta and call of replies that do not tell, in ms; absent: none. */
+  delayMs?: number
 }
 
 export const Config: z<Partial<Config>, Config> = z.object({
@@ -28,6 +32,8 @@ export const Config: z<Partial<Config>, Config> = z.object({
   model: z.string().default('scripted'),
   playbook: z.string(),
   rules: z.array(z.any()).default(undefined as never),
+  chunkSize: z.natural().min(1),
+  delayMs: z.natural().max(60_000),
 })
 
 export function apply(ctx: Context, config: Config): void {

@@ -2,7 +2,7 @@ import type { Context } from '@deepseek-ai/cordis'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { assistant, bootRules, chunksOf, user } from './helpers.ts'
+import { assistant, bootConfig, bootRules, chunksOf, user } from './helpers.ts'
 
 const calls = `
 - reply:
@@ -65,6 +65,16 @@ describe('stream', () => {
     const pieces = (await chunksOf(ctx)).map((chunk) => ('text' in chunk ? chunk.text : chunk.type))
 
     expect(pieces).toEqual(['ab', 'c', '1\u{1F600}', '2\u{1F600}', '3', 'finish'])
+  })
+
+  test('takes chunks and delays from the config where the reply does not tell', async () => {
+    const ctx = await bootConfig(
+      '{ chunkSize: 2, delayMs: 60000, rules: [{ reply: { text: abcde, delayMs: 0 } }] }',
+    )
+
+    const pieces = (await chunksOf(ctx)).map((chunk) => ('text' in chunk ? chunk.text : chunk.type))
+
+    expect(pieces).toEqual(['ab', 'cd', 'e', 'finish'])
   })
 
   test('waits before each delta and each call', async () => {

@@ -96,6 +96,14 @@ describe('playbook', () => {
     },
   )
 
+  test.each([
+    ['{ chunkSize: 0, rules: [] }', /chunkSize/],
+    ['{ delayMs: -1, rules: [] }', /delayMs/],
+    ['{ rules: 5 }', /rules/],
+  ])('the config %s is refused', async (config, message) => {
+    expect(await failureOfBoot(config)).toMatch(message)
+  })
+
   test('a wrong rule in the config is refused like one in a file', async () => {
     const message = await failureOfBoot('{ rules: [{ reply: { text: 1 } }] }')
 
