@@ -84,19 +84,23 @@ export class LoopAgent implements DrivenAgent {
   }
 
   onDispose(callback: () => Promise<void>): () => void {
+    if (this.status === 'disposed') throw this.disposed()
     this.callbacks.add(callback)
     return () => this.callbacks.delete(callback)
   }
 
   stop(): Promise<void> {
-    this.stopping ??= this.stopForGood()
-    return this.stopping
+    if (this.stopping !== undefined) return this.stopping
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // Set first: whoever hears of the cancel may send input, or stop the agent too.
+    this.stopping = promise
+    this.cancel('the agent was disposed')
+    resolve(this.stopForGood())
+    return promise
   }
 
   private accept(input: string | UserContent, queue: Input[]): Promise<TurnEnd> {
-    if (this.stopping !== undefined) {
-      throw new AgentError('AGENT_DISPOSED', `agent "${this.id}" is disposed and takes no input`)
-    }
+    if (this.stopping !== undefined) throw this.disposed()
     const content = freezeJson<UserContent>(
       typeof input === 'string' ? [{ type: 'text', text: input }] : input,
       'input',
@@ -109,12 +113,14 @@ export class LoopAgent implements DrivenAgent {
 
   private wake(): void {
     if (this.working !== undefined) return
+    this.status = 'running'
     // Input of one tick shares a turn, and may be cancelled before it opens.
     this.working = Promise.resolve().then(() => this.work())
-    this.setStatus('running')
   }
 
   private async work(): Promise<void> {
+    // Not in `wake`: after a send from a listener of `idle`, others would hear of `running` first.
+    this.setStatus('running')
     while (this.inbox.length > 0) await this.runNext()
     this.working = undefined
     this.setStatus('idle')
@@ -132,13 +138,14 @@ export class LoopAgent implements DrivenAgent {
     const end = await runTurn({
       agent: this,
       services: this.services,
+      options: this.options,
       input: batch.map(({ content }) => content),
       signal,
       aborted,
       drainSteering: () => {
         const drained = this.steering.splice(0)
-        for (const { content } of drained) this.session.append('user/message', { content })
         taken.push(...drained)
+        for (const { content } of drained) this.session.append('user/message', { content })
         return drained.length > 0
       },
       leave: (call) => {
@@ -165,14 +172,27 @@ export class LoopAgent implements DrivenAgent {
   }
 
   private async stopForGood(): Promise<void> {
-    this.cancel('the agent was disposed')
-    for (const result of await Promise.allSettled(Array.from(this.callbacks, (call) => call()))) {
-      if (result.status === 'fulfilled') continue
-      this.services.warn(`something tied to agent "${this.id}" was not disposed`, result.reason)
-    }
+    await this.disposeTied()
     await this.whenIdle()
     await this.whenNothingIsLeft()
+    // Calls that were slow to end may have tied something meanwhile.
+    await this.disposeTied()
     this.setStatus('disposed')
+  }
+
+  private async disposeTied(): Promise<void> {
+    while (this.callbacks.size > 0) {
+      const callbacks = [...this.callbacks]
+      this.callbacks.clear()
+      for (const result of await Promise.allSettled(callbacks.map(async (call) => call()))) {
+        if (result.status === 'fulfilled') continue
+        this.services.warn(`something tied to agent "${this.id}" was not disposed`, result.reason)
+      }
+    }
+  }
+
+  private disposed(): AgentError {
+    return new AgentError('AGENT_DISPOSED', `agent "${this.id}" is disposed: create another one`)
   }
 
   private async whenNothingIsLeft(): Promise<void> {

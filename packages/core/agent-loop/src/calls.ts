@@ -1,5 +1,5 @@
 /** The tool calls of one message: each is logged, and gets exactly one result. */
-import type { ToolCallBlock } from '@deepseek-ai/dsh-llm'
+import { messageOf, type ToolCallBlock } from '@deepseek-ai/dsh-llm'
 import {
   abortedResult,
   errorResult,
@@ -14,18 +14,42 @@ import type { Turn } from './turn.ts'
  * Carries out the calls of a reply, parallel neighbours at the same time; results are logged in
  * call order. Calls of a reply that did not finish are logged as not executed.
  * @returns whether a result ended the turn.
+ * @throws ToolError `NOT_EXECUTED` when the session could not be stored, after the last result.
  */
 export async function runCalls(turn: Turn, { calls, finish }: Reply): Promise<boolean> {
+  const isCut = finish !== 'stop' && finish !== 'tool-calls'
+  let whyNot = isCut ? 'the message was cut short' : undefined
+  let failure: ToolError | undefined
   let isEnded = false
-  const mayRun = finish === 'stop' || finish === 'tool-calls'
   for (const group of groupsOf(turn, calls)) {
     logCalls(turn, group)
-    if (turn.signal.aborted) logResults(turn, group, ({ name }) => abortedResult(name))
-    else if (!mayRun) logResults(turn, group, () => notExecuted('the message was cut short'))
-    else if (isEnded) logResults(turn, group, () => notExecuted('the turn was completed before it'))
-    else isEnded = await runGroup(turn, group)
+    if (whyNot === undefined && !turn.signal.aborted) {
+      failure = await storeFailure(turn)
+      if (failure !== undefined) whyNot = 'the session could not be stored'
+    }
+    if (turn.signal.aborted) {
+      logResults(turn, group, ({ name }) => abortedResult(name))
+    } else if (whyNot !== undefined) {
+      const result = errorResult('NOT_EXECUTED', `not executed: ${whyNot}`)
+      logResults(turn, group, () => result)
+    } else {
+      isEnded = await runGroup(turn, group)
+      if (isEnded) whyNot = 'the turn was completed before it'
+    }
   }
+  if (failure !== undefined) throw failure
   return isEnded
+}
+
+/** A call is durable before it runs: a crash must lose neither the call nor what it did. */
+async function storeFailure({ agent, services }: Turn): Promise<ToolError | undefined> {
+  try {
+    await services.sessions.flush(agent.session)
+    return undefined
+  } catch (error) {
+    const message = `session "${agent.id}" could not be stored: ${messageOf(error)}`
+    return new ToolError('NOT_EXECUTED', message, { cause: error })
+  }
 }
 
 /** Neighbours that may run at the same time; every other call is a group of its own. */
@@ -43,24 +67,13 @@ function groupsOf({ agent, services }: Turn, calls: readonly ToolCallBlock[]): T
 }
 
 async function runGroup(turn: Turn, group: readonly ToolCallBlock[]): Promise<boolean> {
-  const { agent, services } = turn
-  try {
-    // Durable before it runs: a crash must lose neither the call nor what it did.
-    await services.sessions.flush(agent.session)
-  } catch (error) {
-    logResults(turn, group, () => notExecuted('the session could not be stored'))
-    throw new ToolError('NOT_EXECUTED', `session "${agent.id}" could not be stored`, {
-      cause: error,
-    })
-  }
   const grace = createGrace(turn)
   try {
-    const running = group.map((call) => resultOf(turn, call, grace.isOver))
+    const running = group.map((call) => ({ call, result: resultOf(turn, call, grace.isOver) }))
     let isEnded = false
-    for (const [index, call] of group.entries()) {
-      const result = (await running[index]) ?? abortedResult(call.name)
-      logResult(turn, call, result)
-      isEnded ||= result.endsTurn === true
+    for (const { call, result } of running) {
+      const { endsTurn } = logResult(turn, call, await result)
+      isEnded ||= endsTurn === true
     }
     return isEnded
   } finally {
@@ -114,11 +127,18 @@ function logResults(
   for (const call of group) logResult(turn, call, resultFor(call))
 }
 
-function logResult({ agent }: Turn, { callId, name }: ToolCallBlock, result: ToolResult): void {
+/** @returns what was logged: a result that no log can hold becomes an error. */
+function logResult(turn: Turn, call: ToolCallBlock, result: ToolResult): ToolResult {
+  const { session } = turn.agent
+  const { callId, name } = call
   const { content, isError, code } = result
-  agent.session.append('tool/result', { callId, name, content, isError, code })
-}
-
-function notExecuted(why: string): ToolResult {
-  return errorResult('NOT_EXECUTED', `not executed: ${why}`)
+  try {
+    session.append('tool/result', { callId, name, content, isError, code })
+    return result
+  } catch (error) {
+    const text = `tool "${name}" gave a result that cannot be logged: ${messageOf(error)}`
+    const instead = errorResult('INVALID_RESULT', text)
+    session.append('tool/result', { callId, name, ...instead })
+    return instead
+  }
 }

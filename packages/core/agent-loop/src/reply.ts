@@ -21,7 +21,7 @@ export interface Reply {
 /** Asks the model for the next message and logs it; a cancel logs what had arrived. */
 export async function ask(turn: Turn, system: string): Promise<Reply> {
   const { agent, services, signal } = turn
-  const { model, maxOutputTokens, temperature } = agent.options
+  const { model, maxOutputTokens, temperature } = turn.options
   const draft = new Draft()
   const stream = services.models.stream({
     model,

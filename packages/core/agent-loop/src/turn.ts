@@ -1,5 +1,5 @@
 /** One turn: from accepted input to exactly one `turn/end`, whatever throws. */
-import type { Agent } from '@deepseek-ai/dsh-agent'
+import type { Agent, AgentOptions } from '@deepseek-ai/dsh-agent'
 import { failureOf, type ModelRegistry, type Notify, type UserContent } from '@deepseek-ai/dsh-llm'
 import type { SessionTable, TurnEnd } from '@deepseek-ai/dsh-session'
 import type { PromptSections } from '@deepseek-ai/dsh-system-prompt'
@@ -26,6 +26,8 @@ export interface LoopServices {
 export interface Turn {
   readonly agent: Agent
   readonly services: LoopServices
+  /** As they were when the turn began. */
+  readonly options: AgentOptions
   readonly input: readonly UserContent[]
   readonly signal: AbortSignal
   /** Settles when the signal is aborted. */
@@ -45,14 +47,16 @@ export async function runTurn(turn: Turn): Promise<TurnEnd> {
 }
 
 async function runSteps(turn: Turn): Promise<TurnEnd> {
-  const { maxSteps } = turn.agent.options
+  const { maxSteps } = turn.options
   const system = turn.signal.aborted ? '' : turn.services.prompt.assemble(turn.agent)
   for (let step = 1; step <= maxSteps; step += 1) {
     turn.signal.throwIfAborted()
     const end = await runStep(turn, step, system)
     turn.signal.throwIfAborted()
-    const isSteered = turn.drainSteering()
-    if (end !== undefined && (end.reason !== 'completed' || !isSteered)) return end
+    if (end !== undefined && end.reason !== 'completed') return end
+    // What was steered needs one more step; where there is none, it opens the next turn.
+    const isSteered = step < maxSteps && turn.drainSteering()
+    if (end !== undefined && !isSteered) return end
   }
   const message = `stopped after ${maxSteps} steps: the turn is longer than maxSteps allows`
   return { reason: 'max-steps', error: { code: 'MAX_STEPS', message } }
@@ -92,9 +96,9 @@ function endOf(turn: Turn, error: unknown): TurnEnd {
     : { reason: 'aborted' }
 }
 
-function open({ agent, input }: Turn): void {
+function open({ agent, options, input }: Turn): void {
   const { session } = agent
-  session.append('turn/start', { turn: session.turnCount + 1, model: agent.model })
+  session.append('turn/start', { turn: session.turnCount + 1, model: options.model })
   for (const content of input) session.append('user/message', { content })
 }
 

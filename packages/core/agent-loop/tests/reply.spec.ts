@@ -1,0 +1,183 @@
+import type { FinishReason, StreamChunk } from '@deepseek-ai/dsh-llm'
+import type { TurnEnd } from '@deepseek-ai/dsh-session'
+import { describe, expect, test } from 'vitest'
+import { createAdapter, createHost, createTool, storyOf, streamOf } from './helpers.ts'
+
+const usage = { inputTokens: 3, outputTokens: 4, cachedInputTokens: 2, reasoningTokens: 1 }
+
+/** The message that is logged for a stream of chunks, and how its turn ended. */
+async function logged(chunks: readonly StreamChunk[]): Promise<{ data: unknown; end: TurnEnd }> {
+  const { ctx, createAgent } = await createHost([])
+  ctx.tools.register(createTool('work', undefined, { execute: async () => ends }))
+  ctx.llm.registerAdapter(createAdapter(() => streamOf(chunks)))
+  const agent = createAgent({ options: { model: 'custom' } })
+  const end = await agent.send('go')
+  const message = [...agent.session.events()].find(({ type }) => type === 'assistant/message')
+  return { data: message?.data, end }
+}
+
+const ends = { content: [], isError: false, endsTurn: true }
+
+const call = (callId: string): Extract<StreamChunk, { type: 'tool-call' }> => ({
+  type: 'tool-call',
+  callId,
+  name: 'work',
+  input: {},
+})
+
+describe('ask', () => {
+  test('joins deltas to blocks, in the order in which they came', async () => {
+    const { data } = await logged([
+      { type: 'reasoning-delta', text: 'think ' },
+      { type: 'reasoning-delta', text: 'hard', metadata: { signature: 's' } },
+      { type: 'text-delta', text: 'he' },
+      { type: 'text-delta', text: 'llo' },
+      { ...call('a'), metadata: { thought: 't' } },
+      { type: 'text-delta', text: 'and' },
+      { type: 'reasoning-delta', text: 'again' },
+      { type: 'usage', usage },
+      { type: 'finish', reason: 'tool-calls' },
+    ])
+
+    expect(data).toEqual({
+      content: [
+        { type: 'reasoning', text: 'think hard', metadata: { signature: 's' } },
+        { type: 'text', text: 'hello' },
+        { type: 'tool-call', callId: 'a', name: 'work', input: {}, metadata: { thought: 't' } },
+        { type: 'text', text: 'and' },
+        { type: 'reasoning', text: 'again' },
+      ],
+      model: 'custom',
+      usage,
+      finish: 'tool-calls',
+    })
+  })
+
+  test('keeps reasoning without text that has something to send back', async () => {
+    const { data } = await logged([
+      { type: 'reasoning-delta', text: '', metadata: { redacted: 'x' } },
+      { type: 'text-delta', text: '' },
+      { type: 'text-delta', text: 'hello' },
+      { type: 'finish', reason: 'stop' },
+    ])
+
+    expect(data).toMatchObject({
+      content: [
+        { type: 'reasoning', text: '', metadata: { redacted: 'x' } },
+        { type: 'text', text: 'hello' },
+      ],
+    })
+  })
+
+  test('leaves out blocks without content, and counts no tokens that nobody told', async () => {
+    const { data, end } = await logged([
+      { type: 'reasoning-delta', text: '' },
+      { type: 'text-delta', text: '' },
+      { type: 'finish', reason: 'stop' },
+    ])
+
+    expect(data).toEqual({
+      content: [],
+      model: 'custom',
+      usage: { inputTokens: 0, outputTokens: 0 },
+      finish: 'stop',
+    })
+    expect(end).toEqual({ reason: 'completed' })
+  })
+
+  test.each([
+    ['repeats', ['x', 'x', 'x'], ['x', 'x-2', 'x-3']],
+    ['omits', ['', ''], ['call', 'call-2']],
+    ['repeats and takes the next free one', ['x', 'x', 'x-2'], ['x', 'x-2', 'x-2-2']],
+  ])('gives each call an id of its own when the model %s them', async (_, given, unique) => {
+    const { data } = await logged([...given.map(call), { type: 'finish', reason: 'tool-calls' }])
+
+    const { content } = data as { content: { callId: string }[] }
+    expect(content.map(({ callId }) => callId)).toEqual(unique)
+  })
+
+  test.each<[FinishReason, TurnEnd]>([
+    ['stop', { reason: 'completed' }],
+    ['tool-calls', { reason: 'completed' }],
+    ['max-tokens', { reason: 'max-tokens' }],
+    ['refusal', { reason: 'refusal' }],
+    ['aborted', { reason: 'aborted' }],
+    ['error', { reason: 'error' }],
+  ])(
+    'ends the turn after a reply without calls that finished with %s',
+    async (reason, expected) => {
+      const { end } = await logged([{ type: 'finish', reason }])
+
+      expect(end).toEqual(expected)
+    },
+  )
+
+  test('hands the failure of the model on to the end of the turn, and keeps the text', async () => {
+    const error = { code: 'MODEL_RATE_LIMIT', message: 'too many requests' }
+
+    const { data, end } = await logged([
+      { type: 'text-delta', text: 'half a sen' },
+      { type: 'finish', reason: 'error', error },
+    ])
+
+    expect(data).toMatchObject({ content: [{ text: 'half a sen' }], finish: 'error' })
+    expect(end).toEqual({ reason: 'error', error })
+  })
+
+  test('ends with an error when the adapter throws in the middle', async () => {
+    const { ctx, createAgent } = await createHost([])
+    ctx.llm.registerAdapter(
+      createAdapter(async function* () {
+        yield { type: 'text-delta', text: 'half' }
+        throw new Error('connection reset')
+      }),
+    )
+    const agent = createAgent({ options: { model: 'custom' } })
+
+    const end = await agent.send('go')
+
+    expect(end).toEqual({
+      reason: 'error',
+      error: { code: 'MODEL_FAILED', message: 'connection reset' },
+    })
+    expect(storyOf(agent)).toContain('model: half (error)')
+  })
+
+  test('ends with an error, and stays sound, when the reply is nothing that a log can hold', async () => {
+    const { end } = await logged([
+      call('a'),
+      { type: 'usage', usage: { inputTokens: Number.NaN, outputTokens: 0 } },
+      { type: 'finish', reason: 'tool-calls' },
+    ])
+
+    expect(end).toMatchObject({ reason: 'error', error: { code: 'NOT_JSON' } })
+  })
+
+  test('announces deltas as they come, and logs none', async () => {
+    const { ctx, createAgent } = await createHost([{ reasoning: 'hm', deltas: ['he', 'llo'] }])
+    const heard: string[] = []
+    ctx.on('agent/delta', ({ agent: { id }, kind, text }) => {
+      heard.push(`${id === agent.id ? 'mine' : 'other'} ${kind} ${text}`)
+    })
+    const agent = createAgent()
+
+    await agent.send('hello')
+
+    expect(heard).toEqual(['mine reasoning hm', 'mine text he', 'mine text llo'])
+  })
+
+  test('streams to the end though a listener throws', async () => {
+    const { ctx, createAgent } = await createHost([{ deltas: ['a', 'b'] }], {
+      expectErrors: /listener/,
+    })
+    ctx.on('agent/delta', () => {
+      throw new Error('a broken listener')
+    })
+    const agent = createAgent()
+
+    const end = await agent.send('hello')
+
+    expect(end).toEqual({ reason: 'completed' })
+    expect(storyOf(agent)).toContain('model: ab (stop)')
+  })
+})
