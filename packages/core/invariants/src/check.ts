@@ -7,6 +7,7 @@ export class LogChecker {
   private isTurnOpen = false
   private step = 0
   private isStepOpen = false
+  private isAnswered = false
   /** Calls of the step's message that are not yet logged as calls. */
   private readonly announced = new Set<string>()
   /** Logged calls without a result, in call order. */
@@ -44,6 +45,8 @@ export class LogChecker {
         return this.isStepOpen ? 'a user message inside a step' : undefined
       case 'assistant/message':
         if (!this.isStepOpen) return 'an assistant message outside a step'
+        if (this.isAnswered) return 'a second assistant message in a step'
+        this.isAnswered = true
         for (const block of event.data.content) {
           if (block.type === 'tool-call') this.announced.add(block.callId)
         }
@@ -62,6 +65,7 @@ export class LogChecker {
     if (this.isStepOpen) return 'a step starts inside a step'
     if (step !== this.step + 1) return `step is ${step}, expected ${this.step + 1}`
     this.isStepOpen = true
+    this.isAnswered = false
     this.step = step
     return undefined
   }
@@ -85,7 +89,7 @@ export class LogChecker {
 
   private answer(callId: string): string | undefined {
     const [next] = this.open
-    this.open.delete(callId)
+    if (!this.open.delete(callId)) return 'a result without an open call'
     return next === callId ? undefined : `a result out of order, expected one for "${next}"`
   }
 }
