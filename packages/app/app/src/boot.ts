@@ -1,0 +1,186 @@
+/** Boots a yml: loads every entry, and refuses a configuration of which any part did not load. */
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { loadEnvFile } from 'node:process'
+import { pathToFileURL } from 'node:url'
+import { Context } from '@deepseek-ai/cordis'
+import { type Entry, Group, Loader } from '@deepseek-ai/cordis-plugin-loader'
+import { type AppRequest, AppService, type AppStreams } from './front-end.ts'
+import { nameOf, type Problem, problemsOf } from './check.ts'
+import { ConfigFile, readEntries } from './config-file.ts'
+import { describe, pathOf } from './describe.ts'
+import { AppError } from './errors.ts'
+import { ownName, StderrLog } from './log.ts'
+
+declare module '@deepseek-ai/cordis' {
+  interface Events {
+    /** The entries were applied again after a change of a yml. */
+    'app/changed'(): void
+    /** Modules were loaded anew; emitted by the hot-reload plugin. */
+    'hmr/reload'(reloads: ReadonlyMap<unknown, { readonly filename: string }>): void
+  }
+}
+
+/** What an embedder may set. */
+export interface BootOptions {
+  /** What is absent: output `text`, the current folder. */
+  readonly request?: Partial<AppRequest>
+  /** Default: those of the process. */
+  readonly streams?: AppStreams
+  /** Gives up the boot. */
+  readonly signal?: AbortSignal
+}
+
+/** A configuration that runs. */
+export interface App {
+  readonly ctx: Context
+  /** Disposes everything; waits at most `graceMs`. @returns whether all was gone by then. */
+  dispose(graceMs?: number): Promise<boolean>
+}
+
+const defaultGraceMs = 20_000
+/** What is half started may never end. */
+const failedBootGraceMs = 3000
+const slowBootMs = 10_000
+
+/**
+ * Loads the yml at `path` and a `.env` beside it, whose variables never replace those that are set.
+ * Settles when every entry has loaded.
+ * @throws AppError `INVALID_CONFIG`, `BOOT_FAILED`, one line per problem; `INTERRUPTED`. Nothing is
+ * left running then.
+ */
+export async function boot(path: string, options: BootOptions = {}): Promise<App> {
+  const file = resolve(path)
+  await readEntries(file)
+  readEnvironment(dirname(file))
+  const ctx = new Context()
+  const { stderr } = streamsOf(options)
+  const log = new StderrLog((line) => stderr.write(`${line}\n`))
+  ctx.logger.exporter(log)
+  let disposal: Promise<void> | undefined
+  const app: App = {
+    ctx,
+    dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),
+  }
+  log.hold()
+  try {
+    await loadAll(ctx, file, options)
+  } catch (error) {
+    log.release(false)
+    await app.dispose(failedBootGraceMs)
+    throw error
+  }
+  log.release(true)
+  return app
+}
+
+/** Waits for it, but not for ever. @returns whether it settled in time. */
+export async function within(deadlineMs: number, promise: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve: end } = Promise.withResolvers<false>()
+  const timer = setTimeout(end, deadlineMs, false)
+  const settled = promise.then(() => true)
+  try {
+    return await Promise.race([settled, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function loadAll(ctx: Context, file: string, options: BootOptions): Promise<void> {
+  ctx.baseUrl = pathToFileURL(join(dirname(file), '/')).href
+  const { output = 'text', cwd = process.cwd(), ...rest } = options.request ?? {}
+  await ctx.plugin(Loader)
+  await ctx.plugin(AppService, { request: { output, cwd, ...rest }, streams: streamsOf(options) })
+  const { loader } = ctx
+  Object.assign(loader.builtins, { include: ConfigFile, group: Group })
+  loader.exit = () => ctx.logger(ownName).warn('the command itself has changed: start it again')
+  const config = { path: pathToFileURL(file).href }
+  const root = loader.resolve(await loader.create({ name: 'cordis:include', config }))
+  await started(ctx, root, options)
+  const problems = await problemsOf(ctx, root)
+  if (problems.length > 0) throw bootFailed(file, problems)
+  watchChanges(ctx, root)
+}
+
+/** Settles when nothing is being loaded any more. */
+async function started(ctx: Context, root: Entry, options: BootOptions): Promise<void> {
+  const { stderr } = streamsOf(options)
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(new AppError('INTERRUPTED', 'interrupted while starting'))
+  const timer = setTimeout(() => {
+    const busy = busyEntries(ctx).map((entry) => nameOf(entry, root))
+    stderr.write(`still starting: ${busy.join(', ')}\n`)
+  }, slowBootMs)
+  if (options.signal?.aborted === true) onAbort()
+  options.signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    await Promise.race([quiet(ctx), aborted])
+  } finally {
+    options.signal?.removeEventListener('abort', onAbort)
+    clearTimeout(timer)
+  }
+}
+
+/** Settles when no import and no fiber is under way, those below the entries among them. */
+async function quiet(ctx: Context): Promise<void> {
+  while (true) {
+    const fibers = Array.from(ctx.registry.values(), ({ fibers: list }) => [...list]).flat()
+    const changing = fibers.map(({ inertia }) => inertia).filter((task) => task !== undefined)
+    const tasks = [...ctx.loader.getTasks(), ...changing]
+    if (tasks.length === 0) return
+    await Promise.allSettled(tasks)
+  }
+}
+
+function busyEntries(ctx: Context): Entry[] {
+  return [...ctx.loader.entries()].filter(
+    ({ fiber, subtree }) =>
+      subtree === undefined && (fiber === undefined || fiber.inertia !== undefined),
+  )
+}
+
+function bootFailed(file: string, problems: readonly Problem[]): AppError {
+  const lines = problems.map(({ text }) => `  ${text}`)
+  return new AppError('BOOT_FAILED', `cannot start "${pathOf(file)}":\n${lines.join('\n')}`)
+}
+
+/** Tells of reloads, and of what cordis passes over in silence after one. */
+function watchChanges(ctx: Context, root: Entry): void {
+  const logger = ctx.logger(ownName)
+  const check = async (): Promise<void> => {
+    await quiet(ctx)
+    for (const { kind, text } of await problemsOf(ctx, root))
+      if (kind === 'silent') logger.warn(text)
+  }
+  ctx.on('app/changed', () => check())
+  ctx.on('hmr/reload', (reloads) => {
+    for (const { filename } of reloads.values()) logger.info(`reloaded ${pathOf(filename)}`)
+    void check()
+  })
+}
+
+function readEnvironment(folder: string): void {
+  const file = join(folder, '.env')
+  if (!existsSync(file)) return
+  try {
+    loadEnvFile(file)
+  } catch (error) {
+    throw new AppError('INVALID_CONFIG', `"${pathOf(file)}" cannot be read: ${describe(error)}`)
+  }
+}
+
+function streamsOf({ streams = process }: BootOptions): AppStreams {
+  return streams
+}
+
+async function disposeAll(ctx: Context, log: StderrLog): Promise<void> {
+  try {
+    // The root goes last, and with it the log, which hears what fails on the way.
+    const fibers = Array.from(ctx.registry.values(), ({ fibers: list }) => [...list]).flat()
+    const top = fibers.filter(({ parent }) => parent.fiber === ctx.fiber)
+    await Promise.all(top.map((fiber) => fiber.dispose()))
+    await ctx.fiber.dispose()
+  } finally {
+    log.flush()
+  }
+}

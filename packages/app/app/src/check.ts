@@ -1,0 +1,188 @@
+/** Whether every entry of a booted configuration did load, and what is wrong with those that did not. */
+import { readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Context, Fiber } from '@deepseek-ai/cordis'
+import type { Entry } from '@deepseek-ai/cordis-plugin-loader'
+import { messageOf } from '@deepseek-ai/dsh-llm'
+import { ConfigFile, unknownKey } from './config-file.ts'
+import { describe, pathOf, placeOf } from './describe.ts'
+import { nearest, type SchemaNode, unknownKeys } from './keys.ts'
+
+/** What is wrong with one entry. */
+export interface Problem {
+  /** `silent` when cordis itself logs nothing about it. */
+  readonly kind: 'failed' | 'silent'
+  /** Names the entry and the remedy. */
+  readonly text: string
+}
+
+/** Who provides the services that an entry may wait for. */
+const providers: Readonly<Record<string, string>> = {
+  llm: '@deepseek-ai/dsh-agent-core',
+  sessions: '@deepseek-ai/dsh-agent-core',
+  tools: '@deepseek-ai/dsh-agent-core',
+  systemPrompt: '@deepseek-ai/dsh-agent-core',
+  agents: '@deepseek-ai/dsh-agent-core',
+  subagents: '@deepseek-ai/dsh-subagent',
+  bash: '@deepseek-ai/dsh-bash-local',
+  fs: '@deepseek-ai/dsh-fs-local',
+  timer: '@deepseek-ai/cordis-plugin-timer',
+}
+
+const includeSchema: SchemaNode = {
+  type: 'object',
+  dict: { path: {}, patches: {}, enableLogs: {} },
+}
+const secretName = /KEY|PASSWORD|SECRET|TOKEN|CREDENTIAL/i
+/** `FiberState.PENDING`, a `const enum` member that has no value at run time. */
+const pendingState = 0
+
+/** The problems of all enabled entries, those of included files among them. `root` is named by its file alone. */
+export async function problemsOf(ctx: Context, root: Entry): Promise<Problem[]> {
+  const problems: Problem[] = []
+  for (const entry of ctx.loader.entries()) {
+    const found = await problemsOfEntry(entry)
+    const name = entry === root ? '' : `${nameOf(entry, root)}: `
+    for (const { kind, text } of found) {
+      for (const line of text.split('\n')) problems.push({ kind, text: `${name}${line}` })
+    }
+  }
+  return problems
+}
+
+/** How people find the entry: its name, its id when it has one of its own, and its file when that is included. */
+export function nameOf(entry: Entry, root?: Entry): string {
+  const { id, name } = entry.options
+  const { tree } = entry.parent
+  const isNested = tree instanceof ConfigFile && tree !== root?.subtree
+  const where = isNested ? `"${pathOf(tree.filename)}", ` : ''
+  const own = id.replace(/#\d+$/, '') === name.replaceAll(':', '.') ? '' : ` (id "${id}")`
+  return `${where}entry "${name}"${own}`
+}
+
+async function problemsOfEntry(entry: Entry): Promise<Problem[]> {
+  let isDisabled: boolean
+  try {
+    isDisabled = entry.disabled
+  } catch (error) {
+    return [{ kind: 'failed', text: `the expression of "disabled" failed: ${messageOf(error)}` }]
+  }
+  if (isDisabled) return []
+  const { fiber } = entry
+  if (fiber === undefined) return [{ kind: 'failed', text: importProblem(entry) }]
+  const unknown = unknownKeys(schemaOf(fiber), entry.options.config).map(
+    ({ path, known }): Problem => ({ kind: 'silent', text: unknownKey('config key', path, known) }),
+  )
+  const failure = await failureOf(fiber)
+  if (failure !== undefined) return [...unknown, { kind: 'failed', text: configProblem(failure) }]
+  const state: number = fiber.state
+  return state === pendingState
+    ? [...unknown, { kind: 'silent', text: waitProblem(entry, fiber) }]
+    : unknown
+}
+
+function schemaOf(fiber: Fiber): SchemaNode | undefined {
+  const { runtime } = fiber
+  if ((runtime?.callback as unknown) === ConfigFile) return includeSchema
+  const schema = runtime?.Config
+  return schema?.['~standard'].vendor === 'schemastery'
+    ? (schema as unknown as SchemaNode)
+    : undefined
+}
+
+async function failureOf(fiber: Fiber): Promise<unknown> {
+  try {
+    await fiber.await()
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+/** Schemastery writes `  - $.key expected x but got y (at key)`. */
+function configProblem(error: unknown): string {
+  if (!(error instanceof Error) || error.name !== 'ValidationError') {
+    return remedied(describe(error), messageOf(error))
+  }
+  return error.message
+    .split('\n')
+    .slice(1)
+    .map((line) => {
+      const [, , message = line.trim(), path] =
+        /^ +- (\$\S* )?(.*?)(?: \(at (.*)\))?$/.exec(line) ?? []
+      const safe =
+        path !== undefined && secretName.test(path) ? message.replace(/ but got .*/, '') : message
+      return path === undefined ? `config: ${safe}` : `config key "${path}": ${safe}`
+    })
+    .join('\n')
+}
+
+function remedied(text: string, message: string): string {
+  if (/^service ".*" has been registered at /.test(message)) {
+    return `${text}: two entries provide it, remove one of them`
+  }
+  return /is already registered/.test(message) && !/: (give|remove|rename) /.test(message)
+    ? `${text}: two entries register it, remove or rename one of them`
+    : text
+}
+
+function waitProblem({ loader }: Entry, { ctx, inject }: Fiber): string {
+  const missing = Object.keys(inject).filter((service) => ctx.get(service) === undefined)
+  const names = Array.from(loader.entries(), ({ options }) => options.name)
+  const lines = missing.map((service) => {
+    const provider = providers[service] ?? ''
+    if (names.includes(provider)) {
+      return `waits for service "${service}" of entry "${provider}", which does not run`
+    }
+    const remedy = provider === '' ? 'add an entry that does' : `add an entry for "${provider}"`
+    return `waits for service "${service}", which no entry provides: ${remedy}`
+  })
+  return lines.join('\n') || 'waits for a service that is not ready'
+}
+
+function importProblem(entry: Entry): string {
+  const { tree } = entry.parent
+  const { name } = entry.options
+  const error = tree instanceof ConfigFile ? tree.importErrors.get(name) : undefined
+  if (!(error instanceof Error)) return 'it could not be loaded: the log says why (DSH_DEBUG=1)'
+  const missing = /^Cannot find (package|module) '(.*?)' imported from (.*)$/m.exec(error.message)
+  if (missing !== null) return missingProblem(name, fileURLToPath(tree.ctx.baseUrl ?? ''), missing)
+  if (error.name === 'AppError') return error.message
+  const place = placeOf(error)
+  if (error instanceof SyntaxError)
+    return `syntax error at ${place ?? 'an unknown line'}: ${error.message}`
+  return `its module failed while it was loaded: ${describe(error)}`
+}
+
+function missingProblem(
+  name: string,
+  folder: string,
+  [, kind, target = '', from = '']: RegExpExecArray,
+): string {
+  const isOwn = join(from, '.') === join(folder, '.')
+  if (!isOwn && kind === 'package') {
+    return `${pathOf(from)} imports package "${target}", which is not installed: run "npm install ${target}"`
+  }
+  if (!isOwn) return `${pathOf(from)} imports "${pathOf(target)}", which does not exist`
+  if (kind === 'module') return `file "${pathOf(target)}" does not exist: check the entry's name`
+  const similar = nearest(name, installedBeside(name, folder))
+  return similar === undefined
+    ? `package "${target}" is not installed: check the name, or run "npm install ${target}" in ${folder}`
+    : `package "${target}" is not installed: did you mean "${similar}"?`
+}
+
+/** Installed packages of the same scope, which is where typing mistakes are found. */
+function installedBeside(name: string, folder: string): string[] {
+  const scope = name.startsWith('@') ? dirname(name) : undefined
+  if (scope === undefined) return []
+  const lookup = createRequire(join(folder, 'cordis.yml')).resolve.paths(name) ?? []
+  return lookup.flatMap((modules) => {
+    try {
+      return readdirSync(join(modules, scope)).map((entry) => `${scope}/${entry}`)
+    } catch {
+      return [] // Most of the folders that Node would look into do not exist.
+    }
+  })
+}

@@ -1,0 +1,45 @@
+/** Errors in one line for people: what, where, and why in turn. */
+import { createRequire } from 'node:module'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isHarnessError } from '@deepseek-ai/dsh-llm'
+
+/** The message of anything that was thrown, with the place in the source when it is a plain error. */
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const place = isHarnessError(error) ? undefined : placeOf(error)
+  const message = error.message.trim() || error.name
+  const text = place === undefined ? message : `${message} (${place})`
+  return error.cause === undefined ? text : `${text}: ${describe(error.cause)}`
+}
+
+/** `file:line` of a syntax error or of the code that threw; absent when the stack does not tell. */
+export function placeOf(error: Error): string | undefined {
+  if (error instanceof SyntaxError) decorate(error)
+  const stack = error.stack ?? ''
+  const header = /^(file:\/\/\S+?|\/.+?|[A-Za-z]:\\.+?):(\d+)$/m.exec(stack.split('\n', 1)[0] ?? '')
+  if (header !== null) return `${pathOf(header[1] ?? '')}:${header[2]}`
+  for (const [, file = '', line] of stack.matchAll(/^ +at .*?\(?(file:\/\/.+?):(\d+):\d+\)?$/gm)) {
+    if (!file.includes('/node_modules/')) return `${pathOf(file)}:${line}`
+  }
+  return undefined
+}
+
+/** The path as somebody in the current folder would write it. */
+export function pathOf(file: string): string {
+  const path = file.startsWith('file:') ? fileURLToPath(file) : file
+  const fromHere = relative(process.cwd(), path)
+  return fromHere.startsWith('..') || fromHere === '' ? path : fromHere
+}
+
+/** Node keeps the place of a JavaScript syntax error out of the stack until it prints it itself. */
+function decorate(error: Error): void {
+  try {
+    const addon = createRequire(import.meta.url)('node-addon-require-builtin') as {
+      requireBuiltin(id: string): { decorateErrorStack(error: Error): void }
+    }
+    addon.requireBuiltin('internal/util').decorateErrorStack(error)
+  } catch {
+    // Without the addon the message lacks the line, and nothing else.
+  }
+}

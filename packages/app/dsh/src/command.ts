@@ -1,0 +1,103 @@
+/** The command: from the command line to the exit code. */
+import { text } from 'node:stream/consumers'
+import {
+  type App,
+  AppError,
+  type AppRequest,
+  type AppStreams,
+  boot,
+  describe,
+  isDebugging,
+  within,
+} from '@deepseek-ai/dsh-app'
+import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import { parseArguments } from './arguments.ts'
+import { Ending } from './ending.ts'
+import { explain } from './remedies.ts'
+
+/** How long a front end may take to end when it is asked to, in ms. */
+const serveGraceMs = 20_000
+
+/** Runs one command line. Never rejects; settles with the exit code when everything is disposed. */
+export async function main(
+  argv: readonly string[],
+  streams: AppStreams = process,
+): Promise<number> {
+  const ending = new Ending(streams)
+  try {
+    const parsed = parseArguments(argv, streams)
+    if (typeof parsed === 'number') return parsed
+    const request = await withPrompt(parsed.request, streams, ending.signal)
+    await run(parsed.config, request, streams, ending)
+    return ending.code ?? 0
+  } catch (error) {
+    if (ending.code !== undefined) return ending.code
+    streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : describe(error)}\n`)
+    return isHarnessError(error) ? 2 : 1
+  } finally {
+    ending.dispose()
+  }
+}
+
+async function run(
+  config: string,
+  request: AppRequest,
+  streams: AppStreams,
+  ending: Ending,
+): Promise<void> {
+  const app = await boot(config, { request, streams, signal: ending.signal })
+  try {
+    const { slot } = app.ctx.app
+    if (request.model !== undefined) app.ctx.get('llm')?.registry.require(request.model)
+    ending.onInterrupt = () => slot.interrupt()
+    ending.end(await untilEnded(slot.serve(request, ending.signal), ending.signal))
+  } catch (error) {
+    throw explain(error, app.ctx, request)
+  } finally {
+    await disposed(app, streams)
+  }
+}
+
+/** A front end that does not end when it is asked to is left behind. */
+async function untilEnded(serving: Promise<number>, signal: AbortSignal): Promise<number> {
+  const { promise: overdue, resolve } = Promise.withResolvers<number>()
+  const onAbort = (): void => {
+    void within(
+      serveGraceMs,
+      serving.catch(() => {}),
+    ).then(() => resolve(1))
+  }
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([serving, overdue])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+async function disposed(app: App, { stderr }: AppStreams): Promise<void> {
+  if (!(await app.dispose())) stderr.write('dsh: gave up waiting for what does not end\n')
+}
+
+/** A prompt of `-` is read from stdin. */
+async function withPrompt(
+  request: AppRequest,
+  { stdin }: AppStreams,
+  signal: AbortSignal,
+): Promise<AppRequest> {
+  if (request.prompt !== '-') return request
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  signal.addEventListener('abort', () => reject(new AppError('INTERRUPTED', 'interrupted')), {
+    once: true,
+  })
+  const prompt = await Promise.race([text(stdin), aborted])
+  if (prompt.trim() === '') throw new AppError('USAGE', '-p - read no prompt: stdin was empty')
+  return { ...request, prompt }
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const cause = error.cause === undefined ? '' : `\ncaused by: ${stackOf(error.cause)}`
+  return `${error.stack}${cause}`
+}
