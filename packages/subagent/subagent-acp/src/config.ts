@@ -1,0 +1,46 @@
+/** The configuration of one kind of ACP child. */
+import z from '@deepseek-ai/schemastery'
+import type { PermissionPolicy } from './permission.ts'
+
+export interface Config {
+  /** Name on `ctx.subagents`. */
+  providerName: string
+  /** A path, or a name on the PATH; no shell. */
+  command: string
+  args: string[]
+  /** Absolute, or relative to the yml's folder. Absent: the workspace of the parent. */
+  cwd?: string
+  /** Added to the ambient environment without its secrets; always wins. */
+  env: Record<string, string>
+  /** How permission requests are answered. */
+  permission: PermissionPolicy
+  /** Tried once when the agent wants to be authenticated. */
+  authMethod?: string
+  /** A model that the agent offers. */
+  model?: string
+  /** A mode that the agent offers. */
+  mode?: string
+  /** From the start of the process to a session, in ms. */
+  handshakeTimeoutMs: number
+  /** How long the agent may take to end after its stdin was closed, in ms. */
+  disposeEofGraceMs: number
+  /** How long it may take to end after SIGTERM, in ms. */
+  disposeGraceMs: number
+}
+
+const maxMs = 600_000
+
+export const Config: z<Partial<Config> & Pick<Config, 'command'>, Config> = z.object({
+  providerName: z.string().default('acp'),
+  command: z.string().required(),
+  args: z.array(z.string()).default([]),
+  cwd: z.string(),
+  env: z.dict(z.string()).default({}),
+  permission: z.union(['reject', 'allow'] as const).default('reject'),
+  authMethod: z.string(),
+  model: z.string(),
+  mode: z.string(),
+  handshakeTimeoutMs: z.natural().min(1).max(maxMs).default(30_000),
+  disposeEofGraceMs: z.natural().max(maxMs).default(6000),
+  disposeGraceMs: z.natural().max(maxMs).default(3000),
+})
