@@ -35,13 +35,14 @@ export const Config: z<Config> = z.object({
 
 export async function apply(ctx: Context, config: Config): Promise<void> {
   const { model, maxSteps, persona, abortGraceMs, stopGraceMs } = config
+  // In the order of their needs: a plugin that waits for a service counts as loaded, and what fails
+  // in it afterwards would not be this plugin's failure.
   await Promise.all([
     ctx.plugin(LlmService),
     ctx.plugin(SessionService),
     ctx.plugin(ToolService),
     ctx.plugin(SystemPromptService, { persona }),
-    ctx.plugin(AgentService, { model, maxSteps }),
-    ctx.plugin(invariants),
-    ctx.plugin(agentLoop, { abortGraceMs, stopGraceMs }),
   ])
+  await Promise.all([ctx.plugin(AgentService, { model, maxSteps }), ctx.plugin(invariants)])
+  await ctx.plugin(agentLoop, { abortGraceMs, stopGraceMs })
 }
