@@ -90,8 +90,8 @@ type StatusCode = Exclude<
 const verbs: Record<StatusCode, string> = {
   MODEL_AUTH: 'was denied access to',
   MODEL_RATE_LIMIT: 'is over the rate limit of',
-  MODEL_UNAVAILABLE: 'found no service for',
-  MODEL_REQUEST: 'sent what was refused by',
+  MODEL_UNAVAILABLE: 'could not be served by',
+  MODEL_REQUEST: 'was refused by',
   CONTEXT_OVERFLOW: 'sent more than the context window of',
 }
 

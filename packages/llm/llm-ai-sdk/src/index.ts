@@ -58,7 +58,7 @@ export const Config: z<Omit<Config, Optional> & Partial<Pick<Config, Optional>>,
     reasoningEffort: z.union([...reasoningEfforts]),
     // Node's own fetch gives up after five minutes of silence.
     idleTimeoutMs: z.natural().min(1).max(290_000).default(180_000),
-    maxRetries: z.natural().max(20).default(5),
+    maxRetries: z.natural().max(20).default(4),
     retryBaseDelayMs: z.natural().max(60_000).default(500),
     retryMaxDelayMs: z.natural().max(600_000).default(30_000),
   },

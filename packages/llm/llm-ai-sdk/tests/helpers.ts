@@ -111,38 +111,50 @@ export async function ask(ctx: Context, request: Partial<ModelRequest>): Promise
   return replyOf(chunks)
 }
 
+/** Joins the deltas as the agent loop does: a block grows until one of another kind comes. */
 export function replyOf(chunks: readonly StreamChunk[]): Reply {
   const content: AssistantContent[number][] = []
-  let usage: Usage | undefined
-  let finish: FinishReason | undefined
-  let error: Failure | undefined
-  let kind: 'text' | 'reasoning' | undefined
+  const reply: { usage?: Usage; finish?: FinishReason; error?: Failure } = {}
   for (const chunk of chunks) {
-    if (chunk.type === 'usage') usage = chunk.usage
-    else if (chunk.type === 'finish') [finish, error] = [chunk.reason, chunk.error]
-    else if (chunk.type === 'tool-call') {
-      content.push(chunk)
-      kind = undefined
-    } else {
-      const type = chunk.type === 'text-delta' ? 'text' : 'reasoning'
-      const last = content.at(-1)
-      const metadata = chunk.type === 'reasoning-delta' ? chunk.metadata : undefined
-      const text =
-        (kind === type && last !== undefined && 'text' in last ? last.text : '') + chunk.text
-      if (kind === type) content.pop()
-      kind = type
-      content.push({
-        type,
-        text,
-        ...(metadata !== undefined && { metadata }),
-      } as AssistantContent[number])
+    switch (chunk.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+        grow(content, chunk)
+        break
+      case 'tool-call':
+        content.push(chunk)
+        break
+      case 'usage':
+        reply.usage = chunk.usage
+        break
+      case 'finish':
+        reply.finish = chunk.reason
+        if (chunk.error !== undefined) reply.error = chunk.error
+        break
     }
   }
-  const shown = content.filter((block) => block.type !== 'text' || block.text !== '')
   return {
-    content: shown,
-    ...(usage !== undefined && { usage }),
-    ...(finish !== undefined && { finish }),
-    ...(error !== undefined && { error }),
+    content: content.filter((block) => block.type !== 'text' || block.text !== ''),
+    ...reply,
   }
+}
+
+function grow(
+  content: AssistantContent[number][],
+  chunk: Extract<StreamChunk, { type: 'text-delta' | 'reasoning-delta' }>,
+): void {
+  const last = content.at(-1)
+  if (chunk.type === 'text-delta') {
+    if (last?.type === 'text') content.splice(-1, 1, { ...last, text: last.text + chunk.text })
+    else content.push({ type: 'text', text: chunk.text })
+    return
+  }
+  const { text, metadata } = chunk
+  const before = last?.type === 'reasoning' ? last : undefined
+  if (before !== undefined) content.pop()
+  content.push({
+    type: 'reasoning',
+    text: (before?.text ?? '') + text,
+    ...((metadata ?? before?.metadata) && { metadata: metadata ?? before?.metadata }),
+  })
 }
