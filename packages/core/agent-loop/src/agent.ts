@@ -35,7 +35,7 @@ export class LoopAgent implements DrivenAgent {
   private readonly left = new Set<Promise<unknown>>()
   private controller: AbortController | undefined
   private working: Promise<void> | undefined
-  private stopping: Promise<void> | undefined
+  private isStopped = false
 
   constructor(ctx: Context, spec: AgentSpec, services: LoopServices) {
     this.ctx = ctx
@@ -89,18 +89,20 @@ export class LoopAgent implements DrivenAgent {
     return () => this.callbacks.delete(callback)
   }
 
-  stop(): Promise<void> {
-    if (this.stopping !== undefined) return this.stopping
-    const { promise, resolve } = Promise.withResolvers<void>()
-    // Set first: whoever hears of the cancel may send input, or stop the agent too.
-    this.stopping = promise
+  async stop(): Promise<void> {
+    // Set first: whoever hears of the cancel may send input.
+    this.isStopped = true
     this.cancel('the agent was disposed')
-    resolve(this.stopForGood())
-    return promise
+    await this.disposeTied()
+    await this.whenIdle()
+    await this.whenNothingIsLeft()
+    // Calls that were slow to end may have tied something meanwhile.
+    await this.disposeTied()
+    this.setStatus('disposed')
   }
 
   private accept(input: string | UserContent, queue: Input[]): Promise<TurnEnd> {
-    if (this.stopping !== undefined) throw this.disposed()
+    if (this.isStopped) throw this.disposed()
     const content = freezeJson<UserContent>(
       typeof input === 'string' ? [{ type: 'text', text: input }] : input,
       'input',
@@ -169,15 +171,6 @@ export class LoopAgent implements DrivenAgent {
   private setStatus(status: AgentStatus): void {
     this.status = status
     this.services.notify('agent/status', { agent: this, status })
-  }
-
-  private async stopForGood(): Promise<void> {
-    await this.disposeTied()
-    await this.whenIdle()
-    await this.whenNothingIsLeft()
-    // Calls that were slow to end may have tied something meanwhile.
-    await this.disposeTied()
-    this.setStatus('disposed')
   }
 
   private async disposeTied(): Promise<void> {

@@ -102,8 +102,7 @@ function createGrace({ signal, services }: Turn): { isOver: Promise<'over'>; dis
   const start = (): void => {
     timer = setTimeout(resolve, services.abortGraceMs, 'over')
   }
-  if (signal.aborted) start()
-  else signal.addEventListener('abort', start, { once: true })
+  signal.addEventListener('abort', start, { once: true })
   return {
     isOver: promise,
     dispose: () => {

@@ -66,7 +66,7 @@ class Draft {
   private text = ''
   private metadata: JsonObject | undefined
   private usage: Usage = noUsage
-  private finish: FinishReason | undefined
+  private finish: FinishReason = 'error'
   private error: Failure | undefined
 
   add(chunk: StreamChunk): void {
@@ -99,7 +99,7 @@ class Draft {
   } {
     this.endBlock()
     const { content, calls, usage, error } = this
-    const finish = isAborted ? 'aborted' : (this.finish ?? 'error')
+    const finish = isAborted ? 'aborted' : this.finish
     return { content, calls, usage, finish, ...(error !== undefined && { error }) }
   }
 

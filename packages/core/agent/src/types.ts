@@ -98,7 +98,7 @@ export interface AgentSpec {
 
 /** The part of an agent that its service needs beyond {@link Agent}. */
 export interface DrivenAgent extends Agent {
-  /** Stops for good: cancels, runs the `onDispose` callbacks, settles after the last turn's end. */
+  /** Called once. Stops for good: cancels, runs the `onDispose` callbacks, settles after the last turn's end. */
   stop(): Promise<void>
 }
 

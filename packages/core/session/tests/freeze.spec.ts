@@ -38,6 +38,11 @@ describe('freezeJson', () => {
     ['a date', { when: new Date(0) }, '"data.when" is Date'],
     ['a map', { map: new Map() }, '"data.map" is Map'],
     ['an instance of a class', { url: new URL('http://x') }, '"data.url" is URL'],
+    [
+      'an object with a prototype of its own',
+      { own: Object.create(Object.create(null)) },
+      '"data.own" is an object with a prototype',
+    ],
     ['too deep nesting', nested(101), 'is nested deeper than 100'],
     ['a cycle', createCycle(), '"data.self.self.'],
   ])('refuses %s and names its path', (_, value, found) => {
