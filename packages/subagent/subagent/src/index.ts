@@ -85,7 +85,7 @@ export class SubagentService extends Service {
         providers.delete(name)
         notify('subagent/provider-removed', { provider })
       }
-      ctx.emit('subagent/provider-added', { provider })
+      announceAdded(ctx, provider)
     }, `subagents.registerProvider(${name})`)
   }
 
@@ -119,6 +119,14 @@ export class SubagentService extends Service {
   /** The live runs, those that wait for a slot among them, oldest first. */
   runs(): SubagentRunState[] {
     return this.table.list()
+  }
+}
+
+/** Like `ctx.emit`, but a listener that rejects is logged: by then it is too late to refuse. */
+function announceAdded({ root }: Context, provider: SubagentProvider): void {
+  const listeners = root.events._hooks['subagent/provider-added'] ?? []
+  for (const { callback } of listeners.slice()) {
+    Promise.resolve(callback({ provider })).catch((error: unknown) => root.logger.error(error))
   }
 }
 

@@ -30,7 +30,7 @@ export function checkRequest(provider: SubagentProvider, request: SubagentStartR
   requireCapability(provider, 'depthLimit', maxDepth)
   requireCapability(provider, 'toolFilter', toolFilter)
   if (prompt.trim() === '') throw invalid('prompt', prompt, 'must not be empty')
-  if (toolFilter !== undefined && !toolFilter.allow && !toolFilter.deny) {
+  if (toolFilter !== undefined && !toolFilter.allow && !toolFilter.deny?.length) {
     throw invalid('toolFilter', '{}', 'must name tools under "allow" or "deny"')
   }
   checkDelay('timeoutMs', timeoutMs)
@@ -53,7 +53,8 @@ function requireCapability(
 }
 
 function checkDelay(key: string, value: number | undefined): void {
-  if (value === undefined || (value > 0 && value <= maxDelayMs)) return
+  if (value === undefined) return
+  if (Number.isFinite(value) && value > 0 && value <= maxDelayMs) return
   throw invalid(key, String(value), `must be more than 0 and at most ${maxDelayMs} ms`)
 }
 

@@ -20,6 +20,7 @@ const cancelGraceMs = 50
 
 /** What a run tells of itself to the table that holds it. */
 export interface RunObserver {
+  started(run: SupervisedRun): void
   settled(run: SupervisedRun, result: SubagentResult): void
   /** A provider broke the rule that this step cannot fail. */
   failed(run: SupervisedRun, step: 'cancel' | 'dispose', error: unknown): void
@@ -39,11 +40,16 @@ export interface RunSpec {
 export class SupervisedRun implements SubagentRun {
   readonly id: SessionId
   readonly result: Promise<SubagentResult>
-  sendMessage?: (text: string) => Promise<void>
-  resume?: (prompt: string) => Promise<SubagentResult>
+  // Only declared: where the provider has none, the run has no such member.
+  declare sendMessage?: (text: string) => Promise<void>
+  declare resume?: (prompt: string) => Promise<SubagentResult>
   /** Live runs that the child itself has started. */
   readonly children = new Set<SupervisedRun>()
+  /** The run whose child has started this one. */
+  owner: SupervisedRun | undefined
   readonly startedAt = Date.now()
+  /** Whether the provider was asked. */
+  isBegun = false
   private readonly spec: RunSpec
   private readonly resolve: (result: SubagentResult) => void
   private inner: SubagentRun | undefined
@@ -52,6 +58,8 @@ export class SupervisedRun implements SubagentRun {
   private cancelReason: string | undefined
   private disposal: Promise<void> | undefined
   private lastActivityAt = 0
+  /** What the child did before the start was announced. */
+  private early: SubagentActivity[] | undefined = []
   private readonly timers = new Set<NodeJS.Timeout>()
   private readonly undo: (() => void)[] = []
   private ownUsage: Usage = noUsage
@@ -69,10 +77,11 @@ export class SupervisedRun implements SubagentRun {
       this.cancel(reasonOf(signal))
       return
     }
+    // First, because it refuses a parent that is gone.
+    const untie = parent.onDispose(() => this.dispose())
     const onAbort = (): void => this.cancel(signal && reasonOf(signal))
     signal?.addEventListener('abort', onAbort, { once: true })
-    this.undo.push(() => signal?.removeEventListener('abort', onAbort))
-    this.undo.push(parent.onDispose(() => this.dispose()))
+    this.undo.push(() => signal?.removeEventListener('abort', onAbort), untie)
   }
 
   get parent(): Agent {
@@ -81,11 +90,6 @@ export class SupervisedRun implements SubagentRun {
 
   get isOver(): boolean {
     return this.isSettled
-  }
-
-  /** Whether the provider was asked. */
-  get isBegun(): boolean {
-    return this.lastActivityAt > 0
   }
 
   /** Whether there is, or was, a child. */
@@ -112,38 +116,43 @@ export class SupervisedRun implements SubagentRun {
     return usage
   }
 
-  /** Takes over what a run of the child has used in the end. */
-  childEnded(child: SupervisedRun): void {
-    if (this.children.delete(child)) this.endedUsage = addUsage(this.endedUsage, child.usage)
+  /** Takes over what a run of the child has used in the end; whether it was one. */
+  childEnded(child: SupervisedRun): boolean {
+    const isOurs = this.children.delete(child)
+    if (isOurs) this.endedUsage = addUsage(this.endedUsage, child.usage)
+    return isOurs
   }
 
   /** Starts the child. @throws what the provider throws; the run is then over, with nothing behind it. */
   begin(): void {
-    const { runId, childId, depth, provider, request } = this.spec
-    this.lastActivityAt = performance.now()
+    const { runId, childId, depth, provider, request, observer } = this.spec
+    this.isBegun = true
+    this.touch(performance.now())
     const report = (activity: SubagentActivity): void => this.report(activity)
     try {
-      this.inner = provider.start(request, { runId, childId, depth, report })
+      this.adopt(provider.start(request, { runId, childId, depth, report }))
     } catch (error) {
       this.settle({ output: [], stopReason: 'error', diagnostic: messageOf(error) })
       this.untie()
       throw error
     }
-    const { inner } = this
-    this.sendMessage = inner.sendMessage?.bind(inner)
-    this.resume = inner.resume?.bind(inner)
-    inner.result.then(
-      (result) => this.settle(result),
-      (error: unknown) => this.settle(faultOf(provider, error)),
-    )
+    if (this.isCancelled) this.cancelInner()
+    observer.started(this)
+    const { early = [] } = this
+    this.early = undefined
+    for (const activity of early) this.report(activity)
     this.watch()
   }
 
   /** Takes note of life in the child. What comes after the end is ignored. */
   report(activity: SubagentActivity): void {
     if (this.isSettled) return
+    if (this.early !== undefined) {
+      this.early.push(activity)
+      return
+    }
     const now = performance.now()
-    this.lastActivityAt = now
+    this.touch(now)
     if (activity.kind === 'usage') this.ownUsage = activity.usage
     this.spec.feed.push(activity, now)
   }
@@ -152,12 +161,15 @@ export class SupervisedRun implements SubagentRun {
     if (this.isCancelled || this.isSettled) return
     this.isCancelled = true
     this.cancelReason = reason
-    if (this.inner === undefined) {
-      this.settle({ output: [], stopReason: 'aborted' })
-      return
-    }
+    for (const child of this.children) child.cancel(reason)
+    if (!this.isBegun) this.settle({ output: [], stopReason: 'aborted' })
+    else if (this.isStarted) this.cancelInner()
+    // Else the start is under way, and hands the cancel on.
+  }
+
+  private cancelInner(): void {
     try {
-      this.inner.cancel(reason)
+      this.inner?.cancel(this.cancelReason)
     } catch (error) {
       this.spec.observer.failed(this, 'cancel', error)
     }
@@ -172,6 +184,8 @@ export class SupervisedRun implements SubagentRun {
 
   private async disposeOnce(): Promise<void> {
     this.cancel('the run was disposed')
+    // A start that is under way gives the child to dispose.
+    if (!this.isStarted) await this.result
     try {
       await this.inner?.dispose()
     } catch (error) {
@@ -179,6 +193,23 @@ export class SupervisedRun implements SubagentRun {
     }
     await this.result
     this.untie()
+  }
+
+  private adopt(inner: SubagentRun): void {
+    const { provider } = this.spec
+    if (inner.sendMessage !== undefined) this.sendMessage = inner.sendMessage.bind(inner)
+    if (inner.resume !== undefined) this.resume = inner.resume.bind(inner)
+    inner.result.then(
+      (result) => this.settle(result),
+      (error: unknown) => this.settle(faultOf(provider, error)),
+    )
+    this.inner = inner
+  }
+
+  /** Whoever waits for a child that lives is alive too. */
+  private touch(now: number): void {
+    this.lastActivityAt = now
+    this.owner?.touch(now)
   }
 
   private untie(): void {
@@ -218,19 +249,27 @@ export class SupervisedRun implements SubagentRun {
     this.timers.clear()
     this.undo.shift()?.()
     this.spec.feed.flush(performance.now())
-    if (raw.usage !== undefined) this.ownUsage = raw.usage
     const result = this.complete(raw)
     this.spec.observer.settled(this, result)
     this.resolve(result)
   }
 
   private complete(raw: SubagentResult): SubagentResult {
-    const { structured } = raw
+    try {
+      return this.resultOf(raw)
+    } catch (error) {
+      return this.resultOf(faultOf(this.spec.provider, error))
+    }
+  }
+
+  private resultOf(raw: SubagentResult): SubagentResult {
+    const { output, structured } = raw
+    if (raw.usage !== undefined) this.ownUsage = raw.usage
     const stopReason = this.isCancelled ? 'aborted' : raw.stopReason
     const diagnostic = (this.isCancelled ? this.cancelReason : undefined) ?? raw.diagnostic
     const { usage } = this
     return {
-      output: Object.isFrozen(raw.output) ? raw.output : freezeJson(raw.output, 'output'),
+      output: output && Object.isFrozen(output) ? output : freezeJson(output, 'output'),
       ...(structured !== undefined && stopReason === 'completed' && { structured }),
       stopReason,
       ...((raw.usage !== undefined || usage !== noUsage) && { usage }),
@@ -249,11 +288,9 @@ function faultOf(provider: SubagentProvider, error: unknown): SubagentResult {
 }
 
 function bounded(text: string): string {
-  const bytes = Buffer.from(text.toWellFormed())
+  const bytes = Buffer.from(text)
   if (bytes.length <= maxDiagnosticBytes) return text.toWellFormed()
-  const cut = '…'
-  return (
-    new TextDecoder().decode(bytes.subarray(0, maxDiagnosticBytes - 8)).replace(/\uFFFD+$/, '') +
-    cut
-  )
+  // A character that the cut has halved comes out as a replacement character.
+  const head = bytes.toString('utf8', 0, maxDiagnosticBytes - 8)
+  return `${head.replace(/\uFFFD+$/, '')}…`
 }

@@ -33,6 +33,7 @@ export class RunTable implements RunObserver {
   private readonly waiting = new Set<SupervisedRun>()
   /** Started runs that do not wait for children of their own. */
   private working = 0
+  private isBeginning = false
   private readonly startedByParent = new Map<Agent, number>()
   private readonly startsOfTurn = new WeakMap<Agent, { turn: number; count: number }>()
   private readonly limits: RunLimits
@@ -92,6 +93,10 @@ export class RunTable implements RunObserver {
     if (activity !== undefined) run.report(activity)
   }
 
+  started(run: SupervisedRun): void {
+    this.notify('subagent/start', run.info)
+  }
+
   settled(run: SupervisedRun, result: SubagentResult): void {
     this.live.delete(run.id)
     this.detach(run)
@@ -112,7 +117,6 @@ export class RunTable implements RunObserver {
     this.working += 1
     this.startedByParent.set(parent, (this.startedByParent.get(parent) ?? 0) + 1)
     run.begin()
-    this.notify('subagent/start', run.info)
   }
 
   private release({ parent, children }: SupervisedRun): void {
@@ -123,8 +127,11 @@ export class RunTable implements RunObserver {
   }
 
   private beginWaiting(): void {
+    // A start that fails settles its run, which comes back here: the loop goes on by itself.
+    if (this.isBeginning) return
+    this.isBeginning = true
     for (const run of this.waiting) {
-      if (this.working >= this.limits.maxConcurrent) return
+      if (this.working >= this.limits.maxConcurrent) break
       if (!this.hasRoomFor(run)) continue
       this.waiting.delete(run)
       try {
@@ -133,6 +140,7 @@ export class RunTable implements RunObserver {
         // The caller has the run, and its result says what the provider threw.
       }
     }
+    this.isBeginning = false
   }
 
   private hasRoomFor({ parent }: SupervisedRun): boolean {
@@ -147,12 +155,12 @@ export class RunTable implements RunObserver {
     if (parent === undefined) return
     if (parent.children.size === 0) this.working -= 1
     parent.children.add(run)
+    run.owner = parent
   }
 
   private detach(run: SupervisedRun): void {
     const parent = this.live.get(run.parent.id)
-    if (parent === undefined) return
-    parent.childEnded(run)
+    if (parent === undefined || !parent.childEnded(run)) return
     if (parent.children.size === 0) this.working += 1
   }
 
@@ -166,11 +174,14 @@ export class RunTable implements RunObserver {
   }
 
   private countStart(parent: Agent): void {
+    if (parent.status === 'idle') return
     const turn = parent.session.turnCount
     this.startsOfTurn.set(parent, { turn, count: this.startsInTurn(parent) + 1 })
   }
 
   private startsInTurn(parent: Agent): number {
+    // No model runs wild while the parent is idle: whoever starts children then is a program.
+    if (parent.status === 'idle') return 0
     const known = this.startsOfTurn.get(parent)
     return known?.turn === parent.session.turnCount ? known.count : 0
   }
@@ -210,6 +221,7 @@ function titleOf(input: JsonValue): string | undefined {
   if (text === undefined) return undefined
   const line = text
     .slice(0, maxTitleLength * 4)
+    .toWellFormed()
     .replace(/\s+/g, ' ')
     .trim()
   const characters = Array.from(line)
