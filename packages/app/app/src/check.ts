@@ -104,7 +104,7 @@ async function failureOf(fiber: Fiber): Promise<unknown> {
 /** Schemastery writes `  - $.key expected x but got y (at key)`. */
 function configProblem(error: unknown): string {
   if (!(error instanceof Error) || error.name !== 'ValidationError') {
-    return remedied(describe(error), messageOf(error))
+    return remedied(error)
   }
   return error.message
     .split('\n')
@@ -119,27 +119,29 @@ function configProblem(error: unknown): string {
     .join('\n')
 }
 
-function remedied(text: string, message: string): string {
+function remedied(error: unknown): string {
+  const message = messageOf(error)
   if (/^service ".*" has been registered at /.test(message)) {
-    return `${text}: two entries provide it, remove one of them`
+    return `${message}: two entries provide it, remove one of them`
   }
   return /is already registered/.test(message) && !/: (give|remove|rename) /.test(message)
-    ? `${text}: two entries register it, remove or rename one of them`
-    : text
+    ? `${message}: two entries register it, remove or rename one of them`
+    : describe(error)
 }
 
+/** One line for the services that have the same remedy. */
 function waitProblem({ loader }: Entry, { ctx, inject }: Fiber): string {
   const missing = Object.keys(inject).filter((service) => ctx.get(service) === undefined)
   const names = Array.from(loader.entries(), ({ options }) => options.name)
-  const lines = missing.map((service) => {
-    const provider = providers[service] ?? ''
-    if (names.includes(provider)) {
-      return `waits for service "${service}" of entry "${provider}", which does not run`
-    }
-    const remedy = provider === '' ? 'add an entry that does' : `add an entry for "${provider}"`
-    return `waits for service "${service}", which no entry provides: ${remedy}`
-  })
-  return lines.join('\n') || 'waits for a service that is not ready'
+  const lines = Object.entries(Object.groupBy(missing, (service) => providers[service] ?? ''))
+  return lines
+    .map(([provider, services = []]) => {
+      const waits = `waits for service ${services.map((service) => `"${service}"`).join(', ')}`
+      if (names.includes(provider)) return `${waits} of entry "${provider}", which does not run`
+      const remedy = provider === '' ? 'add an entry that does' : `add an entry for "${provider}"`
+      return `${waits}, which no entry provides: ${remedy}`
+    })
+    .join('\n')
 }
 
 function importProblem(entry: Entry): string {
