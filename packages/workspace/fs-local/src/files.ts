@@ -5,7 +5,14 @@ import { access, chmod, lstat, mkdir, open, rm, writeFile } from 'node:fs/promis
 import { dirname, join } from 'node:path'
 import { FsError, fsErrorOf, quote, systemCodeOf } from './errors.ts'
 import { locate, type Place } from './paths.ts'
-import { decodeText, type Edit, editText, inFormOf, requireWellFormed } from './text.ts'
+import {
+  decodeText,
+  type Edit,
+  editText,
+  inFormOf,
+  requireFits,
+  requireWellFormed,
+} from './text.ts'
 
 /** Whose workspace it is; what an agent has read is remembered as long as this object lives. */
 export interface FsAgent {
@@ -159,7 +166,7 @@ export class FileAccess {
     signal: AbortSignal | undefined,
   ): Promise<Change> {
     const bytes = Buffer.from(text)
-    if (bytes.length > this.maxFileBytes) throw this.tooLarge(place, bytes.length)
+    requireFits(bytes.length, this.maxFileBytes, place.shown)
     const folder = dirname(place.real)
     const temporary = join(folder, `.dsh-${randomUUID()}.tmp`)
     const mode = current === undefined ? 0o666 : Number(current.stats.mode & 0o7777n)

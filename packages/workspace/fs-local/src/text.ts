@@ -97,11 +97,20 @@ export function requireWellFormed(text: string, shown: string): void {
   )
 }
 
+/** @throws FsError `FILE_TOO_LARGE`. @param bytes that the file will have, or fewer. */
+export function requireFits(bytes: number, maxBytes: number, shown: string): void {
+  if (bytes <= maxBytes) return
+  throw new FsError(
+    'FILE_TOO_LARGE',
+    `${quote(shown)} would have ${bytes} bytes, the limit is ${maxBytes}: write less`,
+  )
+}
+
 /**
  * Replaces text, taking CRLF and LF for the same; what is not replaced stays as it is, byte for byte.
  * @throws FsError `INVALID_EDIT`, `INVALID_TEXT`, `NO_MATCH`, `AMBIGUOUS_MATCH`, `FILE_TOO_LARGE`.
  */
-export function editText(text: string, edit: Edit, shown: string, maxLength: number): EditedText {
+export function editText(text: string, edit: Edit, shown: string, maxBytes: number): EditedText {
   checkEdit(edit, shown)
   const plain = toLf(text)
   const oldText = toLf(edit.oldText)
@@ -110,12 +119,7 @@ export function editText(text: string, edit: Edit, shown: string, maxLength: num
   if (starts.length === 0) throw noMatch(plain, oldText, shown)
   if (starts.length > 1 && edit.replaceAll !== true) throw ambiguousMatch(lines, shown)
   const newText = withLineEndsOf(text, edit.newText)
-  if (text.length + starts.length * (newText.length - oldText.length) > maxLength) {
-    throw new FsError(
-      'FILE_TOO_LARGE',
-      `${quote(shown)} would grow past ${maxLength} bytes: change less`,
-    )
-  }
+  requireFits(text.length + starts.length * (newText.length - oldText.length), maxBytes, shown)
   const rawOffsetOf = createOffsets(text)
   const parts: string[] = []
   let end = 0
