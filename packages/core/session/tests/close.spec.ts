@@ -26,6 +26,14 @@ describe('closeOpenTurn', () => {
     ['an empty log', () => {}, []],
     ['a finished turn', (session) => appendTurn(session, 'one'), []],
     [
+      'several finished turns',
+      (session) => {
+        appendTurn(session, 'one')
+        appendTurn(session, 'two')
+      },
+      [],
+    ],
+    [
       'a turn that has only begun',
       (session) => {
         appendTurn(session, 'one')
@@ -85,6 +93,16 @@ describe('closeOpenTurn', () => {
         appendCall(session, 'a')
       },
       [interrupted('a', partly), stepEnd(2), turnEnd],
+    ],
+    [
+      'a turn between its second step and its third',
+      (session) => {
+        appendCalls(session, [])
+        session.append('step/end', { step: 1 })
+        appendCalls(session, [], 2)
+        session.append('step/end', { step: 2 })
+      },
+      [turnEnd],
     ],
     [
       'a second step that waits for the model',
