@@ -1,3 +1,4 @@
+import type { Config as CoreConfig } from '@deepseek-ai/dsh-agent-core'
 import { bootYml, startModelServer } from '@deepseek-ai/dsh-testkit'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -18,8 +19,10 @@ test('an agent calls tools in parallel through a model API, and sends back what 
     'both are blue',
   ])
   const model = modelNames.anthropic
+  const core: CoreConfig = { maxSteps: 2 }
   const ctx = await bootYml(`
 - name: '@deepseek-ai/dsh-agent-core'
+  config: ${JSON.stringify(core)}
 - name: '@deepseek-ai/dsh-llm-ai-sdk'
   config: ${JSON.stringify({ provider: 'anthropic', baseURL: server.baseURL, apiKey, models: [model] })}
 `)
