@@ -9,6 +9,7 @@ import {
   createStore,
   createTool,
   type Host,
+  impatient,
   type Script,
   settle,
   storyOf,
@@ -365,8 +366,11 @@ describe('a store that fails', () => {
   })
 })
 
-async function createHandle(script: Script): Promise<AgentHandle & { readonly host: Host }> {
-  const host = await createHost(script)
+async function createHandle(
+  script: Script,
+  config: Parameters<typeof createHost>[1] = {},
+): Promise<AgentHandle & { readonly host: Host }> {
+  const host = await createHost(script, config)
   return { ...host.ctx.agents.create({ id: 'one' as SessionId, cwd: '/' }), host }
 }
 
@@ -446,10 +450,12 @@ describe('dispose', () => {
   })
 
   test('may be called by a tool of the agent itself', async () => {
-    const { agent, dispose, host } = await createHandle([{ calls: [{ name: 'suicide' }] }])
+    const { agent, dispose, host } = await createHandle([{ calls: [{ name: 'leave' }] }], {
+      config: impatient,
+    })
     const warnings = collectWarnings(host.ctx)
     host.ctx.tools.register(
-      createTool('suicide', async () => {
+      createTool('leave', async () => {
         await dispose()
         return 'unheard'
       }),

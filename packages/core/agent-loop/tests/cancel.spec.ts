@@ -9,6 +9,7 @@ import {
   createHost,
   createTool,
   type Host,
+  impatient,
   resultsOf,
   settle,
   storyOf,
@@ -249,15 +250,9 @@ describe('cancel in the middle of a step', () => {
   })
 
   test('leaves a deaf tool behind after the grace time, and forgets its late result', async () => {
-    const host = await createHost([
-      {
-        calls: [
-          { name: 'deaf', callId: 'a' },
-          { name: 'deaf', callId: 'b' },
-        ],
-      },
-      'answer',
-    ])
+    const host = await createHost([{ calls: ['deaf#a', 'deaf#b'].map(callOf) }, 'answer'], {
+      config: impatient,
+    })
     const { tool, started, release } = createHeldTool('deaf')
     host.ctx.tools.register(tool)
     const agent = host.createAgent()
@@ -278,10 +273,10 @@ describe('cancel in the middle of a step', () => {
   })
 
   test('keeps the results of the parallel calls that were done', async () => {
-    const host = await createHost([
-      { calls: ['deaf#a', 'quick#b', 'deaf#c', 'later#d'].map(callOf) },
-      'answer',
-    ])
+    const host = await createHost(
+      [{ calls: ['deaf#a', 'quick#b', 'deaf#c', 'later#d'].map(callOf) }, 'answer'],
+      { config: impatient },
+    )
     const { tool, started } = createHeldTool('deaf', { parallel: true })
     host.ctx.tools.register(tool)
     host.ctx.tools.register(createTool('quick', undefined, { parallel: true }))

@@ -17,6 +17,9 @@ import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { Config } from '../src/index.ts'
 
+/** Grace times for tests whose tools never end by themselves. */
+export const impatient: Partial<Config> = { abortGraceMs: 20, stopGraceMs: 20 }
+
 export type Script = Parameters<typeof scriptedModel>[0]
 
 export interface Host {
@@ -43,7 +46,9 @@ export async function createHost(
     expect(rejections).toEqual([])
     for (const session of sessions) expect(violationsOf(session.events())).toEqual([])
   })
-  const ctx = await bootYml(ymlWith({ abortGraceMs: 30, stopGraceMs: 30, ...config }), options)
+  // Long enough that a busy machine never cuts off what heeds its cancel.
+  const patient = { abortGraceMs: 60_000, stopGraceMs: 60_000 }
+  const ctx = await bootYml(ymlWith({ ...patient, ...config }), options)
   ctx.on('session/created', ({ session }) => void sessions.add(session))
   const model = scriptedModel(script)
   ctx.llm.registerAdapter(model)
