@@ -1,3 +1,4 @@
+import type { Agent } from '@deepseek-ai/dsh-agent'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SubagentRun, SubagentStartRequest } from '../src/index.ts'
@@ -16,7 +17,7 @@ import {
 
 interface Bench {
   readonly ctx: Awaited<ReturnType<typeof bootSeam>>
-  readonly parent: ReturnType<typeof createParent>
+  readonly parent: Agent
   readonly stub: StubProvider
   readonly start: (extra?: Partial<SubagentStartRequest>) => SubagentRun
   /** The names of the lifecycle events so far. */
@@ -35,6 +36,21 @@ async function createBench(stubOptions: StubOptions = {}, options?: SeamOptions)
   const start = (extra: Partial<SubagentStartRequest> = {}): SubagentRun =>
     ctx.subagents.start('stub', { prompt: 'go', parent, ...extra })
   return { ctx, parent, stub, start, heard }
+}
+
+/** Tells how much is tied to the life of an agent from now on. */
+function countTies(agent: Agent): () => number {
+  let ties = 0
+  const onDispose = agent.onDispose.bind(agent)
+  agent.onDispose = (callback) => {
+    const untie = onDispose(callback)
+    ties += 1
+    return () => {
+      ties -= 1
+      untie()
+    }
+  }
+  return () => ties
 }
 
 /** Puts timers under the test's control; to be called after the boot. */
@@ -408,17 +424,39 @@ describe('SubagentRun.dispose', () => {
     expect(warnings.join()).toMatch(/will not go.*provider "stub" failed to dispose run/)
   })
 
-  test('unties the run from its parent', async () => {
-    const { stub, ctx, heard } = await createBench()
-    const { agent: parent, dispose } = ctx.agents.create({ cwd: '/' })
-    const run = ctx.subagents.start('stub', { prompt: 'go', parent })
-    stub.last().settle({})
+  test('waits for the result of a provider that is slow to settle', async () => {
+    const { start } = await createBench({ onCancel: () => {} })
+    const run = start()
+    const order: string[] = []
+
+    const settled = run.result.then(() => order.push('result'))
     await run.dispose()
+    order.push('disposed')
+    await settled
 
-    await dispose()
+    expect(order).toEqual(['result', 'disposed'])
+  })
 
-    expect(stub.last().disposals).toBe(1)
-    expect(heard).toEqual(['start', 'end'])
+  test('unties the run from its parent, like a start that fails', async () => {
+    const { parent, start } = await createBench(
+      {
+        onStart: ({ prompt }) => {
+          if (prompt === 'doomed') throw new Error('no engine')
+        },
+      },
+      { limits: { maxConcurrent: 1 } },
+    )
+    const ties = countTies(parent)
+
+    const runs = [start(), start()]
+    const whileLive = ties()
+    await Promise.all(runs.map((run) => run.dispose()))
+    const afterwards = ties()
+
+    expect(whileLive).toBe(2)
+    expect(afterwards).toBe(0)
+    expect(() => start({ prompt: 'doomed' })).toThrow('no engine')
+    expect(ties()).toBe(0)
   })
 
   test('comes with the end of the parent', async () => {

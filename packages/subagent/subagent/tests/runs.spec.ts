@@ -383,12 +383,12 @@ describe('a tree of runs', () => {
 
     run.cancel('enough')
     const result = await run.result
+    await waitFor('all runs are over', () => ctx.subagents.runs().length === 0)
     await run.dispose()
 
     expect(result).toMatchObject({ stopReason: 'aborted', diagnostic: 'enough' })
     expect(ends).toEqual(['aborted', 'aborted', 'aborted'])
     expect(requests).toHaveLength(3)
-    expect(ctx.subagents.runs()).toEqual([])
     expect(ctx.agents.list()).toEqual([parent])
   })
 
