@@ -26,7 +26,6 @@ export function mirrorProvider<Parameters extends z.ZodObject>(
   ctx.on('subagent/provider-removed', ({ provider }) => {
     if (provider.name !== providerName) return
     remove?.()
-    remove = undefined
   })
   ctx.on('subagent/provider-added', ({ provider }) => {
     if (provider.name !== providerName) return

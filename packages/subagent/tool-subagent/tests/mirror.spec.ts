@@ -197,6 +197,24 @@ describe('the second tool of one name', () => {
     expect(textOf(await call({ ctx, parent }))).toContain('\ndone\n')
   })
 
+  test('fails its load also when its provider comes in the middle of it', async () => {
+    const ctx = await bootYml(core + mock + tool, { expectErrors })
+    const stop = ctx.on('internal/listener', (name) => {
+      if (name !== 'subagent/provider-added') return
+      stop()
+      queueMicrotask(() => ctx.subagents.registerProvider(createMockProvider({ name: 'other' })))
+    })
+
+    const id = await ctx.loader.create({
+      name: '@deepseek-ai/dsh-tool-subagent',
+      config: { provider: 'other' },
+    })
+    await ctx.loader.await()
+
+    await expect(ctx.loader.resolve(id).fiber?.await()).rejects.toThrow(expectErrors)
+    expect(ctx.subagents.list()).toEqual(['mock', 'other'])
+  })
+
   test('works beside the first under a name of its own', async () => {
     const second = entry('tool-subagent', { provider: 'other', toolName: 'subagent_other' })
 

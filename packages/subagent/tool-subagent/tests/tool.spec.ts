@@ -3,6 +3,7 @@ import {
   SubagentDepthError,
   SubagentError,
   type SubagentErrorCode,
+  type SubagentRunId,
 } from '@deepseek-ai/dsh-subagent'
 import type { MockChild } from '@deepseek-ai/dsh-subagent-mock'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
@@ -226,7 +227,8 @@ describe('a call', () => {
     await waitFor('two lines', () => progress.length === 2)
     controllers[0].abort()
     await first
-    children[0]?.context.report(read)
+    const { runId } = children[0]?.context ?? {}
+    booted.ctx.emit('subagent/update', { ...read, runId: runId as SubagentRunId })
 
     expect(progress).toEqual([
       ['b', { text: 'read: a.ts' }],
