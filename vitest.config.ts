@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
+    // Tests wait for conditions; only a machine that is very busy needs this long.
+    testTimeout: 60_000,
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       { extends: true, test: { name: 'unit', include: ['**/tests/**/*.spec.ts'] } },

@@ -27,24 +27,24 @@ export function testContext({ expectErrors }: TestContextOptions = {}): Context 
 
 /** The texts of all errors that are logged from now on, causes included. */
 export function collectErrors(ctx: Context): string[] {
-  const errors: string[] = []
-  ctx.logger.exporter({
-    export: ({ type, args }: Message) => {
-      if (type === 'error') errors.push(args.map(textOf).join(' '))
-    },
-  })
-  return errors
+  return collect(ctx, 'error')
 }
 
-/** The lines of all warnings that are logged from now on. */
+/** The texts of all warnings that are logged from now on, causes included. */
 export function collectWarnings(ctx: Context): string[] {
-  const warnings: string[] = []
+  return collect(ctx, 'warn')
+}
+
+function collect(ctx: Context, wanted: Message['type']): string[] {
+  const texts: string[] = []
   ctx.logger.exporter({
+    // cordis counts a warning as less than an information, and leaves it out by default.
+    levels: { default: 2 },
     export: ({ type, args }: Message) => {
-      if (type === 'warn') warnings.push(args.map(textOf).join(' '))
+      if (type === wanted) texts.push(args.map(textOf).join(' '))
     },
   })
-  return warnings
+  return texts
 }
 
 function textOf(value: unknown): string {
@@ -60,7 +60,9 @@ export async function temporaryFolder(): Promise<string> {
 }
 
 /** A temporary folder in which every package of the workspace can be imported by name. */
-export async function temporaryProject(files: Readonly<Record<string, string>> = {}): Promise<string> {
+export async function temporaryProject(
+  files: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const folder = await temporaryFolder()
   const modules = fileURLToPath(new URL('../node_modules', import.meta.url))
   await symlink(modules, join(folder, 'node_modules'))
