@@ -34,6 +34,13 @@ export interface BootOptions {
 /** A configuration that runs. */
 export interface App {
   readonly ctx: Context
+  /**
+   * Lets the front end serve the request.
+   * @throws AppError `NO_FRONT_END`, `FRONT_END_GONE`, and what the front end rejects with.
+   */
+  serve(signal: AbortSignal): Promise<number>
+  /** Passes SIGINT on. @returns whether the front end takes care of it. */
+  interrupt(): boolean
   /** Disposes everything; waits at most `graceMs`. @returns whether all was gone by then. */
   dispose(graceMs?: number): Promise<boolean>
 }
@@ -57,21 +64,28 @@ export async function boot(path: string, options: BootOptions = {}): Promise<App
   const { stderr } = streamsOf(options)
   const log = new StderrLog((line) => stderr.write(`${line}\n`))
   ctx.logger.exporter(log)
-  let disposal: Promise<void> | undefined
-  const app: App = {
-    ctx,
-    dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),
-  }
   log.hold()
   try {
     await loadAll(ctx, file, options)
   } catch (error) {
     log.release(false)
-    await app.dispose(failedBootGraceMs)
+    await within(failedBootGraceMs, disposeAll(ctx, log))
     throw error
   }
   log.release(true)
-  return app
+  return createApp(ctx, log)
+}
+
+function createApp(ctx: Context, log: StderrLog): App {
+  const { slot, request } = ctx.app
+  const { loader } = ctx
+  let disposal: Promise<void> | undefined
+  return {
+    ctx,
+    serve: (signal) => slot.serve(request, signal, () => quiet(ctx, loader)),
+    interrupt: () => slot.interrupt(),
+    dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),
+  }
 }
 
 /** Waits for it, but not for ever. @returns whether it settled in time. */
@@ -97,7 +111,7 @@ async function loadAll(ctx: Context, file: string, options: BootOptions): Promis
   const config = { path: pathToFileURL(file).href }
   const root = loader.resolve(await loader.create({ name: 'cordis:include', config }))
   await started(ctx, root, options)
-  const problems = await problemsOf(ctx, root)
+  const problems = await problemsOf(loader, root)
   if (problems.length > 0) throw bootFailed(file, problems)
   watchChanges(ctx, root)
 }
@@ -114,7 +128,7 @@ async function started(ctx: Context, root: Entry, options: BootOptions): Promise
   if (options.signal?.aborted === true) onAbort()
   options.signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    await Promise.race([quiet(ctx), aborted])
+    await Promise.race([quiet(ctx, ctx.loader), aborted])
   } finally {
     options.signal?.removeEventListener('abort', onAbort)
     clearTimeout(timer)
@@ -122,11 +136,11 @@ async function started(ctx: Context, root: Entry, options: BootOptions): Promise
 }
 
 /** Settles when no import and no fiber is under way, those below the entries among them. */
-async function quiet(ctx: Context): Promise<void> {
+async function quiet(ctx: Context, loader: Loader): Promise<void> {
   while (true) {
     const fibers = Array.from(ctx.registry.values(), ({ fibers: list }) => [...list]).flat()
     const changing = fibers.map(({ inertia }) => inertia).filter((task) => task !== undefined)
-    const tasks = [...ctx.loader.getTasks(), ...changing]
+    const tasks = [...loader.getTasks(), ...changing]
     if (tasks.length === 0) return
     await Promise.allSettled(tasks)
   }
@@ -146,11 +160,15 @@ function bootFailed(file: string, problems: readonly Problem[]): AppError {
 
 /** Tells of reloads, and of what cordis passes over in silence after one. */
 function watchChanges(ctx: Context, root: Entry): void {
+  const { loader } = root
+  const { slot } = ctx.app
   const logger = ctx.logger(ownName)
   const check = async (): Promise<void> => {
-    await quiet(ctx)
-    for (const { kind, text } of await problemsOf(ctx, root))
+    await quiet(ctx, loader)
+    for (const { kind, text } of await problemsOf(loader, root)) {
       if (kind === 'silent') logger.warn(text)
+    }
+    slot.retry()
   }
   ctx.on('app/changed', () => check())
   ctx.on('hmr/reload', (reloads) => {

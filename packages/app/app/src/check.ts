@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Context, Fiber } from '@deepseek-ai/cordis'
-import type { Entry } from '@deepseek-ai/cordis-plugin-loader'
+import type { Fiber } from '@deepseek-ai/cordis'
+import type { Entry, Loader } from '@deepseek-ai/cordis-plugin-loader'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { ConfigFile, unknownKey } from './config-file.ts'
 import { describe, pathOf, placeOf } from './describe.ts'
@@ -40,9 +40,9 @@ const secretName = /KEY|PASSWORD|SECRET|TOKEN|CREDENTIAL/i
 const pendingState = 0
 
 /** The problems of all enabled entries, those of included files among them. `root` is named by its file alone. */
-export async function problemsOf(ctx: Context, root: Entry): Promise<Problem[]> {
+export async function problemsOf(loader: Loader, root: Entry): Promise<Problem[]> {
   const problems: Problem[] = []
-  for (const entry of ctx.loader.entries()) {
+  for (const entry of loader.entries()) {
     const found = await problemsOfEntry(entry)
     const name = entry === root ? '' : `${nameOf(entry, root)}: `
     for (const { kind, text } of found) {

@@ -1,6 +1,7 @@
 /** The yml that is booted, and those it includes: checked before they are applied, never written. */
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Service } from '@deepseek-ai/cordis'
 import { entryListSchema, Include } from '@deepseek-ai/cordis-plugin-include'
 import type { EntryOptions } from '@deepseek-ai/cordis-plugin-loader'
@@ -8,13 +9,18 @@ import { load, YAMLException } from 'js-yaml'
 import { describe, pathOf } from './describe.ts'
 import { AppError } from './errors.ts'
 import { nearest } from './keys.ts'
+import { ownName } from './log.ts'
 
+/** Longer than the time in which a watcher drops further changes of one file, in ms. */
+const settleMs = 100
 const entryKeys = ['id', 'name', 'config', 'disabled', 'group', 'inject', 'isolate', 'intercept']
 
 /** An include whose file is checked in full first and whose entries keep their ids over an edit. */
 export class ConfigFile extends Include {
   /** What the import of a module failed with, by the entry's `name`. */
   readonly importErrors = new Map<string, unknown>()
+  private nextRefresh: Promise<void> | undefined
+  private lastRefresh = Promise.resolve()
 
   override async *[Service.init](): AsyncGenerator<() => Promise<void>, void, void> {
     const { root } = this
@@ -25,15 +31,9 @@ export class ConfigFile extends Include {
   }
 
   /** Applies the file anew; one that is invalid leaves everything as it is. */
-  override async refresh(): Promise<void> {
-    try {
-      await readEntries(this.filename)
-    } catch (error) {
-      this.ctx.logger.warn(`${describe(error)}\nthe configuration is kept as it was`)
-      return
-    }
-    await super.refresh()
-    this.ctx.root.emit('app/changed')
+  override refresh(): Promise<void> {
+    this.nextRefresh ??= this.refreshSoon()
+    return this.nextRefresh
   }
 
   /** Refused: a file that people write keeps their comments and expressions. */
@@ -51,6 +51,27 @@ export class ConfigFile extends Include {
       this.importErrors.set(name, error)
       throw error
     }
+  }
+
+  /** One write can be several changes of the file, of which the watcher may tell the first alone. */
+  private async refreshSoon(): Promise<void> {
+    await delay(settleMs)
+    this.nextRefresh = undefined
+    this.lastRefresh = this.lastRefresh.then(() => this.refreshNow())
+    await this.lastRefresh
+  }
+
+  private async refreshNow(): Promise<void> {
+    const { ctx, filename } = this
+    if (ctx.fiber.uid === null) return
+    try {
+      await readEntries(filename)
+    } catch (error) {
+      ctx.logger(ownName).warn(`${describe(error)}\nthe configuration is kept as it was`)
+      return
+    }
+    await super.refresh()
+    ctx.root.emit('app/changed')
   }
 }
 

@@ -2,6 +2,7 @@
 import { type Context, Service } from '@deepseek-ai/cordis'
 import type { SessionId } from '@deepseek-ai/dsh-session'
 import { AppError } from './errors.ts'
+import { ownName } from './log.ts'
 
 declare module '@deepseek-ai/cordis' {
   interface Context {
@@ -60,12 +61,14 @@ export class AppService extends Service {
   readonly request: AppRequest
   readonly streams: AppStreams
   /** The plain place of the front end: a service that is reached through a proxy cannot keep state. */
-  readonly slot = new FrontEndSlot()
+  readonly slot: FrontEndSlot
 
   constructor(ctx: Context, { request, streams }: AppOptions) {
     super(ctx, 'app')
     this.request = request
     this.streams = streams
+    const logger = ctx.logger(ownName)
+    this.slot = new FrontEndSlot((error) => logger.error(error))
   }
 
   /**
@@ -79,11 +82,21 @@ export class AppService extends Service {
   }
 }
 
+interface Occupant {
+  readonly frontEnd: FrontEnd
+  readonly gone: AbortController
+}
+
 /** Holds the front end of a context, if there is one, and lets it serve. */
 export class FrontEndSlot {
-  private current: { readonly frontEnd: FrontEnd; readonly gone: AbortController } | undefined
+  private current: Occupant | undefined
   private arrival = Promise.withResolvers<void>()
   private interruptHandler: (() => void) | undefined
+  private readonly tell: (error: unknown) => void
+
+  constructor(tell: (error: unknown) => void) {
+    this.tell = tell
+  }
 
   /** @returns what empties the slot again. @throws AppError `DUPLICATE_FRONT_END`. */
   fill(frontEnd: FrontEnd): () => void {
@@ -98,26 +111,35 @@ export class FrontEndSlot {
     this.arrival.resolve()
     return () => {
       this.current = undefined
-      this.arrival = Promise.withResolvers<void>()
       gone.abort()
     }
   }
 
   /**
-   * Lets the front end serve. One that is reloaded meanwhile serves anew, unless it had a prompt:
-   * nothing is asked twice.
-   * @throws AppError `NO_FRONT_END`, `FRONT_END_GONE`, and what the front end rejects with.
+   * Lets the front end serve. One that is reloaded meanwhile serves anew once all is `ready`, unless
+   * it had a prompt: nothing is asked twice.
+   * @throws AppError `NO_FRONT_END`, `FRONT_END_GONE`, and what the front end rejects with at first.
    */
-  async serve(request: AppRequest, signal: AbortSignal): Promise<number> {
+  async serve(
+    request: AppRequest,
+    signal: AbortSignal,
+    ready: () => Promise<void>,
+  ): Promise<number> {
     if (this.current === undefined) throw noFrontEnd()
-    while (this.current !== undefined) {
-      const { frontEnd, gone }: { frontEnd: FrontEnd; gone: AbortController } = this.current
-      const code = await this.serveOne(frontEnd, request, AbortSignal.any([signal, gone.signal]))
-      if (signal.aborted || !gone.signal.aborted) return code
-      if (request.prompt !== undefined) throw goneWhileServing(frontEnd)
+    let outcome = await this.serveOne(this.current, request, signal)
+    while (outcome === 'gone') {
+      if (request.prompt !== undefined) throw frontEndGone()
       await Promise.race([this.arrival.promise, abortOf(signal)])
+      if (signal.aborted) return 0
+      await ready()
+      outcome = await this.serveAgain(request, signal)
     }
-    return 0
+    return outcome
+  }
+
+  /** Something has changed: what could not serve may be able to. */
+  retry(): void {
+    if (this.current !== undefined) this.arrival.resolve()
   }
 
   /** Passes SIGINT on. @returns whether the front end takes care of it. */
@@ -127,16 +149,30 @@ export class FrontEndSlot {
     return handler !== undefined
   }
 
+  /** A reload must not end the command: what is wrong is told, and the next change tries again. */
+  private async serveAgain(request: AppRequest, signal: AbortSignal): Promise<number | 'gone'> {
+    this.arrival = Promise.withResolvers<void>()
+    if (this.current === undefined) return 'gone'
+    try {
+      return await this.serveOne(this.current, request, signal)
+    } catch (error) {
+      this.tell(error)
+      return 'gone'
+    }
+  }
+
   private async serveOne(
-    frontEnd: FrontEnd,
+    { frontEnd, gone }: Occupant,
     request: AppRequest,
     signal: AbortSignal,
-  ): Promise<number> {
+  ): Promise<number | 'gone'> {
     const onInterrupt = (handler: () => void): void => {
       this.interruptHandler = handler
     }
     try {
-      return await frontEnd.serve(request, { signal, onInterrupt })
+      const either = AbortSignal.any([signal, gone.signal])
+      const code = await frontEnd.serve(request, { signal: either, onInterrupt })
+      return gone.signal.aborted && !signal.aborted ? 'gone' : code
     } finally {
       this.interruptHandler = undefined
     }
@@ -150,10 +186,10 @@ function noFrontEnd(): AppError {
   )
 }
 
-function goneWhileServing({ name }: FrontEnd): AppError {
+function frontEndGone(): AppError {
   return new AppError(
     'FRONT_END_GONE',
-    `front end "${name}" was unloaded while it answered: start again when the configuration is stable`,
+    'the front end was unloaded while it answered: start again when the configuration is stable',
   )
 }
 

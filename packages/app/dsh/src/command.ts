@@ -1,5 +1,6 @@
 /** The command: from the command line to the exit code. */
 import { text } from 'node:stream/consumers'
+import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import {
   type App,
   AppError,
@@ -35,6 +36,8 @@ export async function main(
     streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : describe(error)}\n`)
     return isHarnessError(error) ? 2 : 1
   } finally {
+    // A rejection that nobody handles is told only when the event loop turns.
+    await turnOfLoop()
     ending.dispose()
   }
 }
@@ -47,10 +50,9 @@ async function run(
 ): Promise<void> {
   const app = await boot(config, { request, streams, signal: ending.signal })
   try {
-    const { slot } = app.ctx.app
     if (request.model !== undefined) app.ctx.get('llm')?.registry.require(request.model)
-    ending.onInterrupt = () => slot.interrupt()
-    ending.end(await untilEnded(slot.serve(request, ending.signal), ending.signal))
+    ending.onInterrupt = () => app.interrupt()
+    ending.end(await untilEnded(app.serve(ending.signal), ending.signal))
   } catch (error) {
     throw explain(error, app.ctx, request)
   } finally {

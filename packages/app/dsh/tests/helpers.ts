@@ -6,9 +6,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryProject, waitFor } from '@deepseek-ai/dsh-testkit'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 
 export const bin = fileURLToPath(new URL('../src/bin.ts', import.meta.url))
+
+// Processes take their time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 })
 
 export interface Finished {
   readonly code: number | null
@@ -23,10 +26,12 @@ export interface Command {
   readonly stderr: string
   /** Writes a line to stdin. */
   say(line: string): void
-  /** Ends stdin. */
-  end(): void
+  /** Ends stdin and gives the exit code. */
+  leaves(): Promise<number | null>
   /** Waits for the text in the output. */
   sees(text: string | RegExp): Promise<void>
+  /** Says it, again and again, until the answer is there: files tell of a change in their own time. */
+  until(line: string, answer: string): Promise<void>
   readonly finished: Promise<Finished>
 }
 
@@ -55,6 +60,15 @@ export function startDsh(args: readonly string[], options: StartOptions): Comman
     await finished
   })
   if (options.isInteractive !== true) child.stdin.end()
+  const all = (): string => `${output.stdout}\n${output.stderr}`
+  const sees = async (text: string | RegExp): Promise<void> => {
+    const isThere = (): boolean =>
+      typeof text === 'string' ? all().includes(text) : text.test(all())
+    await waitFor(`the output shows ${text}`, isThere).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${all()}`)
+    })
+  }
+  const say = (line: string): void => void child.stdin.write(`${line}\n`)
   return {
     child,
     get stdout() {
@@ -63,13 +77,19 @@ export function startDsh(args: readonly string[], options: StartOptions): Comman
     get stderr() {
       return output.stderr
     },
-    say: (line) => child.stdin.write(`${line}\n`),
-    end: () => child.stdin.end(),
-    sees: async (text) => {
-      const isSeen = (): boolean => `${output.stdout}\n${output.stderr}`.search(text) >= 0
-      await waitFor(`the output shows ${text}`, isSeen).catch((error: unknown) => {
-        throw new Error(`${String(error)}\n${output.stdout}\n${output.stderr}`)
-      })
+    say,
+    leaves: async () => {
+      child.stdin.end()
+      return (await finished).code
+    },
+    sees,
+    until: async (line, answer) => {
+      for (let tries = 0; tries < 50 && !all().includes(answer); tries += 1) {
+        const { length } = all()
+        say(line)
+        await waitFor('there is an answer', () => all().length > length)
+      }
+      await sees(answer)
     },
     finished,
   }
@@ -102,6 +122,11 @@ export function refusal({ code, stdout, stderr }: Finished): string {
   assert.deepEqual({ code, stdout }, { code: 2, stdout: '' }, stderr)
   assert.doesNotMatch(stderr, /^ {4}at /m)
   return stderr
+}
+
+/** The prompt that makes the model of the project delegate. */
+export function delegate(prompt: string, description = 'a task'): string {
+  return `call subagent ${JSON.stringify({ description, prompt })}`
 }
 
 /** A model that does as it is told: `call NAME JSON`, `fail`, `hang`, or else it repeats the prompt. */
