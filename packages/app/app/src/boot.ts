@@ -8,7 +8,7 @@ import { type Entry, Group, Loader } from '@deepseek-ai/cordis-plugin-loader'
 import { type AppRequest, AppService, type AppStreams } from './front-end.ts'
 import { nameOf, type Problem, problemsOf } from './check.ts'
 import { ConfigFile, readEntries } from './config-file.ts'
-import { describe, pathOf } from './describe.ts'
+import { errorText, pathOf } from './error-text.ts'
 import { AppError } from './errors.ts'
 import { ownName, StderrLog } from './log.ts'
 
@@ -29,6 +29,8 @@ export interface BootOptions {
   readonly streams?: AppStreams
   /** Gives up the boot. */
   readonly signal?: AbortSignal
+  /** After this time the entries that are still being loaded are named on stderr; default 10 s. */
+  readonly slowMs?: number
 }
 
 /** A configuration that runs. */
@@ -48,7 +50,7 @@ export interface App {
 const defaultGraceMs = 20_000
 /** What is half started may never end. */
 const failedBootGraceMs = 3000
-const slowBootMs = 10_000
+const defaultSlowMs = 10_000
 
 /**
  * Loads the yml at `path` and a `.env` beside it, whose variables never replace those that are set.
@@ -124,7 +126,7 @@ async function started(ctx: Context, root: Entry, options: BootOptions): Promise
   const timer = setTimeout(() => {
     const busy = busyEntries(ctx).map((entry) => nameOf(entry, root))
     stderr.write(`still starting: ${busy.join(', ')}\n`)
-  }, slowBootMs)
+  }, options.slowMs ?? defaultSlowMs)
   if (options.signal?.aborted === true) onAbort()
   options.signal?.addEventListener('abort', onAbort, { once: true })
   try {
@@ -183,7 +185,7 @@ function readEnvironment(folder: string): void {
   try {
     loadEnvFile(file)
   } catch (error) {
-    throw new AppError('INVALID_CONFIG', `"${pathOf(file)}" cannot be read: ${describe(error)}`)
+    throw new AppError('INVALID_CONFIG', `"${pathOf(file)}" cannot be read: ${errorText(error)}`)
   }
 }
 

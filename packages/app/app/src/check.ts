@@ -7,7 +7,7 @@ import type { Fiber } from '@deepseek-ai/cordis'
 import type { Entry, Loader } from '@deepseek-ai/cordis-plugin-loader'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { ConfigFile, unknownKey } from './config-file.ts'
-import { describe, pathOf, placeOf } from './describe.ts'
+import { errorText, pathOf, placeOf } from './error-text.ts'
 import { nearest, type SchemaNode, unknownKeys } from './keys.ts'
 
 /** What is wrong with one entry. */
@@ -126,7 +126,7 @@ function remedied(error: unknown): string {
   }
   return /is already registered/.test(message) && !/: (give|remove|rename) /.test(message)
     ? `${message}: two entries register it, remove or rename one of them`
-    : describe(error)
+    : errorText(error)
 }
 
 /** One line for the services that have the same remedy. */
@@ -155,7 +155,7 @@ function importProblem(entry: Entry): string {
   const place = placeOf(error)
   if (error instanceof SyntaxError)
     return `syntax error at ${place ?? 'an unknown line'}: ${error.message}`
-  return `its module failed while it was loaded: ${describe(error)}`
+  return `its module failed while it was loaded: ${errorText(error)}`
 }
 
 function missingProblem(

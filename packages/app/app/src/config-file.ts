@@ -6,7 +6,7 @@ import { Service } from '@deepseek-ai/cordis'
 import { entryListSchema, Include } from '@deepseek-ai/cordis-plugin-include'
 import type { EntryOptions } from '@deepseek-ai/cordis-plugin-loader'
 import { load, YAMLException } from 'js-yaml'
-import { describe, pathOf } from './describe.ts'
+import { errorText, pathOf } from './error-text.ts'
 import { AppError } from './errors.ts'
 import { nearest } from './keys.ts'
 import { ownName } from './log.ts'
@@ -67,7 +67,7 @@ export class ConfigFile extends Include {
     try {
       await readEntries(filename)
     } catch (error) {
-      ctx.logger(ownName).warn(`${describe(error)}\nthe configuration is kept as it was`)
+      ctx.logger(ownName).warn(`${errorText(error)}\nthe configuration is kept as it was`)
       return
     }
     await super.refresh()
@@ -104,7 +104,7 @@ async function readText(path: string): Promise<string> {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') throw invalid(`"${file}" does not exist: give the path of a yml`)
     if (code === 'EISDIR') throw invalid(`"${file}" is a folder: give the path of a yml in it`)
-    throw invalid(`"${file}" cannot be read: ${describe(error)}`)
+    throw invalid(`"${file}" cannot be read: ${errorText(error)}`)
   }
 }
 

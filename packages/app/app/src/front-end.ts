@@ -47,7 +47,7 @@ export interface FrontEndControl {
   /** Aborted when the command must end, or the front end is unloaded. */
   readonly signal: AbortSignal
   /** Takes SIGINT from here on; without a handler it aborts the signal. */
-  onInterrupt(handler: () => void): void
+  readonly onInterrupt: (handler: () => void) => void
 }
 
 /** What {@link AppService} hands to the front end. */

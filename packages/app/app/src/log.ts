@@ -1,6 +1,6 @@
 /** What plugins log, in short lines on stderr: stdout belongs to the front end. */
 import { type Exporter, Logger, type Message } from '@deepseek-ai/cordis'
-import { describe } from './describe.ts'
+import { errorText } from './error-text.ts'
 
 const warnLevel = 2
 const debugLevel = 3
@@ -62,7 +62,7 @@ export class StderrLog implements Exporter {
   private format(message: Message): string {
     const [first] = message.args as unknown[]
     const text =
-      first instanceof Error && !isDebugging() ? describe(first) : Logger.format(this, message)
+      first instanceof Error && !isDebugging() ? errorText(first) : Logger.format(this, message)
     return `[${message.type}] ${message.name}: ${text}`
   }
 }

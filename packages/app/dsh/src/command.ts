@@ -7,7 +7,7 @@ import {
   type AppRequest,
   type AppStreams,
   boot,
-  describe,
+  errorText,
   isDebugging,
   within,
 } from '@deepseek-ai/dsh-app'
@@ -33,7 +33,7 @@ export async function main(
     return ending.code ?? 0
   } catch (error) {
     if (ending.code !== undefined) return ending.code
-    streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : describe(error)}\n`)
+    streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : errorText(error)}\n`)
     return isHarnessError(error) ? 2 : 1
   } finally {
     // A rejection that nobody handles is told only when the event loop turns.

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
 
 /** The message of anything that was thrown, with the place in the source when it is a plain error. */
-export function describe(error: unknown): string {
+export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const place = isHarnessError(error) ? undefined : placeOf(error)
   const message = error.message.trim() || error.name
   const text = place === undefined ? message : `${message} (${place})`
-  return error.cause === undefined ? text : `${text}: ${describe(error.cause)}`
+  return error.cause === undefined ? text : `${text}: ${errorText(error.cause)}`
 }
 
 /** `file:line` of a syntax error or of the code that threw; absent when the stack does not tell. */
