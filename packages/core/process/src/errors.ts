@@ -50,8 +50,27 @@ export function startError(attempt: StartAttempt, cause: unknown): ProcessError 
     if (error instanceof ProcessError) return error
     // A file that vanished meanwhile, or may not be read: the cause is still the best answer.
   }
-  const text = `command "${attempt.command}" could not be started: ${messageOf(cause)}`
-  return new ProcessError('START_FAILED', text, { cause })
+  return failure(attempt.command, cause)
+}
+
+function failure(command: string, cause: unknown): ProcessError {
+  const text = `command "${command}" could not be started`
+  switch ((cause as NodeJS.ErrnoException).code) {
+    case 'ERR_INVALID_ARG_VALUE':
+      // The cause is left out: it may quote a variable.
+      return new ProcessError(
+        'START_FAILED',
+        `${text}: arguments and environment may hold no null byte`,
+      )
+    case 'E2BIG':
+      return new ProcessError(
+        'START_FAILED',
+        `${text}: its arguments or its environment are too long; put the text into a file`,
+        { cause },
+      )
+    default:
+      return new ProcessError('START_FAILED', `${text}: ${messageOf(cause)}`, { cause })
+  }
 }
 
 function checkCommand({ command, cwd, env }: StartAttempt): void {

@@ -1,5 +1,5 @@
 /** What ends children together with their host: in its exit handler, and from outside when it is killed. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 
 const endings = new Set<() => void>()
 
@@ -81,7 +81,7 @@ export interface Guard {
 
 /** Starts a shell that outlives the host for a moment, and kills what carries `mark`. */
 export function startGuard(mark: string, path = '/usr/bin:/bin'): Guard {
-  const guard = spawn('/bin/sh', ['-c', script, 'dsh-guard'], {
+  const guard: ChildProcess = spawn('/bin/sh', ['-c', script, 'dsh-guard'], {
     cwd: '/',
     detached: true,
     env: { PATH: path },
@@ -91,11 +91,11 @@ export function startGuard(mark: string, path = '/usr/bin:/bin'): Guard {
   guard.once('exit', resolve)
   // Without a guard the child only loses this protection.
   guard.on('error', resolve)
-  guard.stdin.on('error', () => {})
-  guard.stdin.write(`${mark}\n`)
+  guard.stdin?.on('error', () => {})
+  guard.stdin?.write(`${mark}\n`)
   guard.unref()
   return {
-    watch: (group, graceS) => void guard.stdin.write(`${group} ${graceS}\n`),
+    watch: (group, graceS) => void guard.stdin?.write(`${group} ${graceS}\n`),
     end: () => {
       guard.ref()
       guard.kill('SIGKILL')

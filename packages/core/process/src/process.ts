@@ -40,9 +40,9 @@ export interface StopOptions {
   readonly termGraceMs: number
   /**
    * Who gets the SIGTERM and its grace. Default `process`, for one that cleans up after itself; a
-   * shell does not pass the signal on: there it is the whole `group`.
+   * shell does not pass the signal on: there it is the whole `tree`.
    */
-  readonly target?: 'process' | 'group'
+  readonly target?: 'process' | 'tree'
 }
 
 /** Starts a process in a group of its own. Never throws: a failure to start is the process's exit. */
@@ -75,8 +75,7 @@ export class CareProcess {
 
   constructor(options: StartOptions) {
     const mark = randomBytes(12).toString('hex')
-    const guard = options.guard === false ? undefined : startGuard(mark, options.env['PATH'])
-    const child = spawnChild(options, mark)
+    const { guard, child } = launch(options, mark)
     this.child = child instanceof Error ? undefined : child
     this.pid = this.child?.pid
     this.stdin = this.child?.stdin ?? undefined
@@ -161,8 +160,8 @@ export class CareProcess {
       if (await within(eofGraceMs, this.exited)) return
       await tree.look()
     }
-    if (target === 'group') {
-      tree.signalGroup('SIGTERM')
+    if (target === 'tree') {
+      await tree.terminate()
       await tree.isGoneWithin(termGraceMs)
     } else {
       this.child?.kill('SIGTERM')
@@ -171,19 +170,28 @@ export class CareProcess {
   }
 }
 
-function spawnChild(options: StartOptions, mark: string): ChildProcess | Error {
+interface Launch {
+  readonly guard: Guard | undefined
+  readonly child: ChildProcess | Error
+}
+
+/** The guard comes first: there is no moment in which the child has none. */
+function launch(options: StartOptions, mark: string): Launch {
   const { command, args = [], cwd, env, stdin = 'ignore' } = options
   const marks = env[marksVariable]
+  let guard: Guard | undefined
   try {
     checkCwd(cwd)
-    return spawn(command, args, {
+    if (options.guard !== false) guard = startGuard(mark, env['PATH'])
+    const child = spawn(command, args, {
       cwd,
       detached: true,
       env: { ...env, [marksVariable]: marks === undefined ? mark : `${marks},${mark}` },
       stdio: [stdin, 'pipe', 'pipe'],
     })
+    return { guard, child }
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
+    return { guard, child: error instanceof Error ? error : new Error(String(error)) }
   }
 }
 

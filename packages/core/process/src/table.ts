@@ -76,9 +76,10 @@ async function readPs(): Promise<ProcessEntry[]> {
       maxBuffer: 1 << 28,
     })
     return stdout.split('\n').flatMap((line) => entryOfPs(line) ?? [])
-  } catch {
+  } catch (error) {
     // Without `ps` only the process group can be ended.
-    return []
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
   }
 }
 

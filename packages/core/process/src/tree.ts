@@ -20,6 +20,8 @@ export class ProcessTree {
   private readonly bornAt: number
   /** Members as last seen, pid to birth: they stay members when their parents die. */
   private known = new Map<number, number>()
+  /** Whether the last look saw nothing at all. */
+  private isBlind = false
 
   constructor({ pid, mark, table = machineTable }: TreeOptions) {
     this.pid = pid
@@ -28,9 +30,17 @@ export class ProcessTree {
     this.bornAt = table.bornAt(pid)
   }
 
-  /** Finds the live members, and remembers them. */
+  /** Finds the live members, and remembers them; none while the table cannot be read. */
   async look(): Promise<ProcessEntry[]> {
-    return this.membersOf(await this.table.read())
+    try {
+      const entries = await this.table.read()
+      this.isBlind = false
+      return this.membersOf(entries)
+    } catch {
+      // No file could be opened, or no process started, at this moment.
+      this.isBlind = true
+      return []
+    }
   }
 
   /** Waits until no member is left, at most `ms`. */
@@ -47,20 +57,32 @@ export class ProcessTree {
   async kill(ms: number): Promise<number[]> {
     const end = performance.now() + ms
     for (let pauseMs = 1; ; pauseMs = Math.min(50, pauseMs * 2)) {
-      const left = (await this.look()).map(({ pid }) => pid)
-      // A root that is dead and not yet collected shows nowhere else.
-      if (left.length === 0 && !this.isRootGone) left.push(this.pid)
-      if (left.length === 0 || performance.now() >= end) return left
-      this.killAll(left)
+      const members = await this.look()
+      const isEmpty = members.length === 0
+      if (isEmpty && this.isRootGone && !this.isBlind) return []
+      if (performance.now() >= end) return isEmpty ? [this.pid] : members.map(({ pid }) => pid)
+      this.killAll(members)
       await delay(pauseMs)
     }
   }
 
   /** Kills what can be found without waiting. */
   killNow(): void {
-    // A member may start another one before it dies.
-    for (let round = 0; round < 3; round += 1) {
-      this.killAll(this.membersOf(this.table.readNow()).map(({ pid }) => pid))
+    try {
+      // A member may start another one before it dies.
+      for (let round = 0; round < 3; round += 1) this.killAll(this.membersOf(this.table.readNow()))
+    } catch {
+      // The table could not be read: the group is all that is known.
+      this.signalGroup('SIGKILL')
+    }
+  }
+
+  /** Asks every member to end. */
+  async terminate(): Promise<void> {
+    const members = await this.look()
+    this.signalGroup('SIGTERM')
+    for (const { pid, group } of members) {
+      if (group !== this.pid || this.isRootGone) send(pid, 'SIGTERM')
     }
   }
 
@@ -69,9 +91,9 @@ export class ProcessTree {
     if (!this.isRootGone) send(-this.pid, signal)
   }
 
-  private killAll(pids: readonly number[]): void {
+  private killAll(members: readonly ProcessEntry[]): void {
     this.signalGroup('SIGKILL')
-    for (const pid of pids) send(pid, 'SIGKILL')
+    for (const { pid } of members) send(pid, 'SIGKILL')
   }
 
   private membersOf(entries: readonly ProcessEntry[]): ProcessEntry[] {

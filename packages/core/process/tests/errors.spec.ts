@@ -94,15 +94,19 @@ describe('startProcess', () => {
     )
   })
 
-  test('tells arguments that cannot be passed', async () => {
-    const [byte, size] = await Promise.all([
-      errorOf({ command: 'true', args: ['a\0b'] }),
-      errorOf({ command: 'true', args: ['x'.repeat(1 << 22)] }),
-    ])
+  test.each([
+    [{ args: ['a\0b'] }, 'arguments and environment may hold no null byte'],
+    [{ env: { PATH: 'secret\0' } }, 'arguments and environment may hold no null byte'],
+    [
+      { args: ['x'.repeat(1 << 22)] },
+      'its arguments or its environment are too long; put the text into a file',
+    ],
+  ])('tells arguments that cannot be passed: case %#', async (options, reason) => {
+    const error = await errorOf({ command: 'true', ...options })
 
-    expect([byte.code, size.code]).toEqual(['START_FAILED', 'START_FAILED'])
-    expect(byte.message).toContain('null bytes')
-    expect(size.message).toContain('E2BIG')
+    expect(error.code).toBe('START_FAILED')
+    expect(error.message).toBe(`command "true" could not be started: ${reason}`)
+    expect(String(error.cause)).not.toContain('secret')
   })
 
   test('leaves a process that failed to start closed, gone and free to be stopped', async () => {

@@ -141,17 +141,18 @@ describe('CareProcess.stop', () => {
     expect([child.pid, ...pids].filter(isAlive)).toEqual([])
   })
 
-  test('gives the whole group a SIGTERM and its grace when told to', async () => {
-    const script =
-      '(trap "sleep 0.1; echo cleaned; exit" TERM; echo pid 1; while :; do sleep 0.01; done) & wait'
+  test('gives the whole tree a SIGTERM and its grace when told to', async () => {
+    const cleaning =
+      'trap "sleep 0.1; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done'
+    const script = `bash -c '${cleaning}' & setsid bash -c '${cleaning}' & wait`
     const child = start({ command: 'bash', args: ['-c', script] })
     let text = ''
     child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    await waitFor('the trap', () => text.includes('pid 1'))
+    await waitFor('both traps', () => text === 'ready\nready\n')
 
-    await child.stop({ termGraceMs: 10_000, target: 'group' })
+    await child.stop({ termGraceMs: 10_000, target: 'tree' })
 
-    expect(text).toContain('cleaned')
+    expect(text).toBe('ready\nready\ncleaned\ncleaned\n')
   })
 
   test('closes the output even if nobody read it', async () => {

@@ -16,6 +16,10 @@ function entry(overrides: Partial<ProcessEntry> & { pid: number; marks?: string 
   }
 }
 
+function fail(): never {
+  throw new Error('EMFILE')
+}
+
 /** A tree whose root is process 1000, born at 100, over a table that a test changes. */
 function treeOver(entries: ProcessEntry[]) {
   const table = { bornAt: () => 100, read: async () => entries, readNow: () => entries }
@@ -87,6 +91,21 @@ describe('ProcessTree', () => {
 
     expect(await tree.kill(1000)).toEqual([])
     expect(isAlive(stranger.pid)).toBe(true)
+  })
+
+  test('takes nothing for gone while the table cannot be read', async () => {
+    let failures = 2
+    const read = async (): Promise<ProcessEntry[]> => {
+      failures -= 1
+      return failures >= 0 ? fail() : []
+    }
+    const table = { bornAt: () => 100, read, readNow: () => fail() }
+    const tree = new ProcessTree({ pid: 2 ** 22 + 1, mark: 'm', table })
+    tree.isRootGone = true
+
+    tree.killNow()
+    expect(await tree.kill(0)).toEqual([2 ** 22 + 1])
+    expect(await tree.kill(5000)).toEqual([])
   })
 
   test('tells who is left when killing does not help', async () => {
