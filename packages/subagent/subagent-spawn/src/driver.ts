@@ -1,5 +1,5 @@
 /** Runs a child agent in this process: what spawn and fork have in common. */
-import type { AgentRegistry } from '@deepseek-ai/dsh-agent'
+import type { AgentOptions, AgentRegistry } from '@deepseek-ai/dsh-agent'
 import type { SessionPrefix, TurnEnd } from '@deepseek-ai/dsh-session'
 import {
   SubagentError,
@@ -48,33 +48,42 @@ export function startInProcessRun(services: InProcessServices, start: InProcessS
       ...(label !== undefined && { label }),
     },
     // Spread, because other packages merge options of their own into AgentOptions.
-    options: { ...parent.options, ...agentOptions, subagentDepth: run.depth },
+    options: { ...parent.options, ...givenOf(agentOptions), subagentDepth: run.depth },
     ...(toolScope !== undefined && { toolScope }),
     ...(seed !== undefined && { seed }),
   })
   const { agent } = handle
   const cancelled = Promise.withResolvers<TurnEnd>()
-  let isOver = false
+  let isCancelled = false
   const ended = agent.send([
     { type: 'text', text: request.prompt },
     ...(structured === undefined ? [] : [{ type: 'text' as const, text: structuredHint }]),
   ])
-  const result = Promise.race([ended, cancelled.promise]).then((end) => {
-    isOver = true
-    return resultOf(agent.session, end, structured)
-  })
+  const result = Promise.race([ended, cancelled.promise]).then((end) =>
+    resultOf(agent.session, end, structured),
+  )
   return {
     id: agent.id,
     result,
     cancel: (reason) => {
+      isCancelled = true
       agent.cancel(reason)
       // By then what had been streamed is logged; a tool that ignores the cancel is not waited for.
       setImmediate(cancelled.resolve, { reason: 'aborted' })
     },
     dispose: () => handle.dispose(),
     sendMessage: async (text) => {
-      if (isOver) throw new SubagentError('INVALID_REQUEST', `run "${agent.id}" is over`)
+      // Nobody would wait for a turn after that of the prompt.
+      if (isCancelled || agent.session.lastTurnEnd !== undefined) {
+        const message = `run "${agent.id}" is over: start another one`
+        throw new SubagentError('INVALID_REQUEST', message)
+      }
       void agent.steer(text)
     },
   }
+}
+
+/** What is `undefined` was not given: spread over the parent's options, it would erase them. */
+function givenOf(options: Partial<AgentOptions> = {}): Partial<AgentOptions> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }

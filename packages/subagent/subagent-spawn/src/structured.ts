@@ -1,6 +1,6 @@
 /** Structured output: a private tool through which the child hands in a value that fits a schema. */
 import { createRequire } from 'node:module'
-import { isHarnessError, type JsonObject, type JsonValue, messageOf } from '@deepseek-ai/dsh-llm'
+import { type JsonObject, type JsonValue, messageOf } from '@deepseek-ai/dsh-llm'
 import { SubagentError } from '@deepseek-ai/dsh-subagent'
 import { errorResult, type Tool, type ToolResult } from '@deepseek-ai/dsh-tools'
 import type { Ajv2020 } from 'ajv/dist/2020.js'
@@ -27,9 +27,10 @@ export class StructuredOutput {
       name: toolName,
       description:
         'Hands in the final answer. Call it exactly once, when the work is done: it ends the task.',
-      parameters: z.looseObject({}),
+      // Takes anything, so that each value, also text that is no JSON, counts as an attempt.
+      parameters: z.any() as unknown as z.ZodObject,
       inputSchema: schema,
-      execute: async (value) => this.take(value as JsonObject),
+      execute: async (value) => this.take(value as JsonValue),
     }
   }
 
@@ -45,7 +46,7 @@ export class StructuredOutput {
       : `the child gave no value that fits the schema in ${this.attempts} attempts: ${this.lastProblem}`
   }
 
-  private take(value: JsonObject): ToolResult {
+  private take(value: JsonValue): ToolResult {
     this.attempts += 1
     const problem = this.problemsOf(value)
     if (problem === undefined) {
@@ -53,7 +54,7 @@ export class StructuredOutput {
       return { content: [{ type: 'text', text: 'accepted' }], isError: false, endsTurn: true }
     }
     this.lastProblem = problem
-    const left = maxAttempts - this.attempts
+    const left = Math.max(0, maxAttempts - this.attempts)
     const text = `the value does not fit the schema: ${problem}\nattempts left: ${left}`
     return { ...errorResult('INVALID_ARGUMENTS', text), endsTurn: left === 0 }
   }
@@ -70,7 +71,6 @@ function compile(schema: JsonObject): (value: JsonValue) => string | undefined {
     return (value) =>
       validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'value' })
   } catch (error) {
-    if (isHarnessError(error)) throw error
     throw invalidSchema(messageOf(error))
   }
 }
