@@ -1,4 +1,5 @@
 import type { SubagentToolFilter } from '@deepseek-ai/dsh-subagent'
+import { collectWarnings } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { type Bench, createBench, registerTool, toolResultsOf } from './helpers.ts'
 
@@ -71,12 +72,7 @@ describe('toolFilter', () => {
 
   test('that denies an unknown tool warns and starts', async () => {
     const bench = await createToolBench()
-    const warnings: string[] = []
-    bench.ctx.logger.exporter({
-      levels: { default: 2 },
-      export: ({ type, args }) =>
-        void (type === 'warn' && warnings.push(args.map(String).join(' '))),
-    })
+    const warnings = collectWarnings(bench.ctx)
 
     const shown = await shownTo(bench, { deny: ['bsh', 'bash'] })
 

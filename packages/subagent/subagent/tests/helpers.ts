@@ -1,6 +1,6 @@
 /** A seam with children that do exactly what a test says. */
 import { getEventListeners } from 'node:events'
-import type { Context, Message } from '@deepseek-ai/cordis'
+import type { Context } from '@deepseek-ai/cordis'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import type { ModelRequest } from '@deepseek-ai/dsh-llm'
 import {
@@ -144,18 +144,6 @@ export function countListeners(ctx: Context): number {
 /** How many listeners wait for the abort of a signal. */
 export function abortListenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
-}
-
-/** The warnings that are logged from now on, causes included. */
-export function collectWarnings(ctx: Context): string[] {
-  const warnings: string[] = []
-  ctx.logger.exporter({
-    levels: { default: 2 },
-    export: ({ type, args }: Message) => {
-      if (type === 'warn') warnings.push(args.map(String).join(' '))
-    },
-  })
-  return warnings
 }
 
 /** The text of the last user message. */

@@ -1,11 +1,10 @@
 import type { Agent } from '@deepseek-ai/dsh-agent'
-import { waitFor } from '@deepseek-ai/dsh-testkit'
+import { collectWarnings, waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SubagentRun, SubagentStartRequest } from '../src/index.ts'
 import {
   abortListenersOf,
   bootSeam,
-  collectWarnings,
   createParent,
   createStub,
   type SeamOptions,
@@ -255,7 +254,7 @@ describe('SubagentRun.cancel', () => {
     run.cancel()
 
     expect(await run.result).toMatchObject({ stopReason: 'aborted' })
-    expect(warnings.join()).toMatch(/no brakes.*provider "stub" failed to cancel run "[-0-9a-f]+"/)
+    expect(warnings.join()).toMatch(/no brakes.*provider "stub" failed to cancel run "[-0-9a-f]+"/s)
     await run.dispose()
   })
 
@@ -421,7 +420,7 @@ describe('SubagentRun.dispose', () => {
 
     await start().dispose()
 
-    expect(warnings.join()).toMatch(/will not go.*provider "stub" failed to dispose run/)
+    expect(warnings.join()).toMatch(/will not go.*provider "stub" failed to dispose run/s)
   })
 
   test('waits for the result of a provider that is slow to settle', async () => {
