@@ -1,6 +1,6 @@
 /** Boots real configurations in this process, with streams that a test reads. */
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { AppStreams } from '@deepseek-ai/dsh-app'
 import { temporaryProject } from '@deepseek-ai/dsh-testkit'
@@ -19,7 +19,10 @@ export async function config(
   yml: string,
   files: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const folder = await temporaryProject(files)
-  await writeFile(join(folder, 'dsh.yml'), yml)
+  const folder = await temporaryProject()
+  for (const [name, text] of Object.entries({ ...files, 'dsh.yml': yml })) {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), text)
+  }
   return join(folder, 'dsh.yml')
 }

@@ -75,6 +75,7 @@ class Repl {
   close(): void {
     for (const undo of this.undo) undo()
     this.lines.close()
+    this.output.release()
   }
 
   /** While a turn runs, what is typed is kept for later and not echoed into the answer. */
@@ -174,15 +175,23 @@ class MutedOutput extends Writable {
   constructor(terminal: NodeJS.WriteStream) {
     super({ decodeStrings: false })
     this.terminal = terminal
-    terminal.on('resize', () => this.emit('resize'))
+    terminal.on('resize', this.onResize)
   }
 
   get columns(): number {
     return this.terminal.columns
   }
 
+  release(): void {
+    this.terminal.off('resize', this.onResize)
+  }
+
   override _write(chunk: string | Buffer, _encoding: string, done: () => void): void {
     if (!this.isMuted) this.terminal.write(chunk)
     done()
+  }
+
+  private readonly onResize = (): void => {
+    this.emit('resize')
   }
 }

@@ -1,0 +1,357 @@
+import { stripVTControlCharacters } from 'node:util'
+import { gate, scriptedModel, waitFor } from '@deepseek-ai/dsh-testkit'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { booted, createTerminal } from './helpers.ts'
+
+const ctrlC = '\u0003'
+const ctrlD = '\u0004'
+
+beforeEach(() => {
+  vi.stubEnv('NO_COLOR', '1')
+  vi.stubEnv('TERM', 'xterm')
+})
+
+async function serving(
+  script: Parameters<typeof scriptedModel>[0],
+  options: { isTTY?: boolean; config?: Record<string, unknown> } = {},
+) {
+  const terminal = createTerminal(options)
+  const app = await booted(terminal, {}, options.config)
+  const model = scriptedModel(script)
+  app.ctx.llm.registerAdapter(model)
+  const code = app.begin()
+  await terminal.shows('model scripted')
+  return { ...terminal, app, model, code }
+}
+
+describe('the REPL', () => {
+  test('shows a prompt, streams the answer and asks again', async () => {
+    const door = gate()
+    const { type, shows, shown, code } = await serving([
+      { deltas: ['one ', 'two'], until: door.opened },
+      'three',
+    ])
+
+    type('hi\r')
+    await shows('one two')
+    door.open()
+    await shows(/one two\n[^]*> /)
+    type('again\r')
+    await shows('three\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+    // readline moves the cursor behind the prompt before it echoes.
+    expect(shown()).toContain('> \u001b[3Ghi')
+  })
+
+  test('takes its prompt from the config', async () => {
+    const { shows, type, code, shown } = await serving(['x'], { config: { prompt: 'you: ' } })
+
+    await shows('you: ')
+    type(ctrlD)
+    await code
+
+    expect(shown()).not.toContain('> ')
+  })
+
+  test('keeps the conversation over its turns', async () => {
+    const { type, shows, model, code } = await serving(['one', 'two'])
+
+    type('first\rsecond\r')
+    await shows('two')
+    type(ctrlD)
+    await code
+
+    expect(model.requests[1]?.messages).toHaveLength(3)
+  })
+
+  test('answers each line of a pipe in turn, without a prompt, and ends with it', async () => {
+    const terminal = createTerminal({ isTTY: false })
+    const app = await booted(terminal)
+    app.ctx.llm.registerAdapter(scriptedModel(['one', 'two']))
+
+    const code = app.begin()
+    terminal.streams.stdin.push('first\n\nsecond')
+    terminal.streams.stdin.push(null)
+
+    expect(await code).toBe(0)
+    expect(terminal.stdout()).toBe('one\ntwo\n')
+  })
+
+  test('does not echo what is typed into an answer, and takes it afterwards', async () => {
+    const door = gate()
+    const { type, shows, shown, code } = await serving([
+      { text: 'working', until: door.opened },
+      'next',
+    ])
+
+    type('hi\r')
+    await shows('working')
+    type('typed early\r')
+    door.open()
+    await shows('next')
+    type(ctrlD)
+    await code
+
+    expect(shown()).toMatch(/working\n[^]*next/)
+    expect(shown()).not.toContain('workingtyped')
+  })
+
+  test('makes what a model says harmless', async () => {
+    const { type, shows, shown, code } = await serving(['\u001b]0;owned\u0007safe\u001b[2J'])
+
+    type('hi\r')
+    await shows('safe')
+    type(ctrlD)
+    await code
+
+    expect(shown()).not.toContain('owned')
+    expect(shown()).not.toContain('\u001b[2J')
+  })
+
+  test('shows tool calls in one line, and why one failed', async () => {
+    const { type, shows, code } = await serving([
+      { text: 'let me', calls: [{ name: 'no\u001b[2Jpe', input: { path: 'a\nb', n: 1 } }] },
+      'done',
+    ])
+
+    type('hi\r')
+    await shows('let me\n* nope path=a b n=1\n! nope: no tool "nope"')
+    await shows('done\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+  })
+
+  test('shows reasoning when the config says so', async () => {
+    const shy = await serving([{ reasoning: 'hmm', text: 'a' }])
+    shy.type('hi\r')
+    await shy.shows('a\n')
+    const open = await serving([{ reasoning: 'hmm', text: 'a' }], {
+      config: { showReasoning: true },
+    })
+    open.type('hi\r')
+    await open.shows('hmm')
+
+    expect(shy.shown()).not.toContain('hmm')
+  })
+
+  test('tells why a turn failed and goes on', async () => {
+    const { type, shows, code } = await serving([
+      { finish: 'error', error: { code: 'MODEL_AUTH', message: 'bad key' } },
+      { text: 'cut', finish: 'max-tokens' },
+      'fine',
+    ])
+
+    type('hi\r')
+    await shows('the turn failed: bad key (MODEL_AUTH)')
+    type('hi\r')
+    await shows('the turn ended early: max-tokens')
+    type('hi\r')
+    await shows('fine')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+  })
+})
+
+describe('children', () => {
+  const calls = [
+    { name: 'delegate', input: { description: 'look around', prompt: 'look' } },
+    { name: 'delegate', input: { description: 'sum up', prompt: 'sum' } },
+  ]
+
+  test('have a live line each, with label, current tool, elapsed time and tokens', async () => {
+    const door = gate()
+    const terminal = createTerminal({ columns: 70 })
+    const app = await booted(terminal)
+    app.ctx.llm.registerAdapter(
+      scriptedModel((request, index) => {
+        const [first] = request.messages[0]?.content ?? []
+        const task = first?.type === 'text' ? first.text : ''
+        if (task === 'hi') return index === 0 ? { calls } : 'all done'
+        return index === 0
+          ? { calls: [{ name: 'wait', input: { path: 'src/a.ts' } }] }
+          : `${task} done`
+      }),
+    )
+    const { z } = await import('zod')
+    app.ctx.tools.register({
+      name: 'wait',
+      description: 'waits',
+      parameters: z.object({ path: z.string() }),
+      execute: async () => {
+        await door.opened
+        return ''
+      },
+    })
+    const code = app.begin()
+    await terminal.shows('> ')
+    terminal.type('hi\r')
+
+    await terminal.shows(
+      /-> look around \[spawn\] \| wait src\/a\.ts \| \d+ms \| 15 tokens\n-> sum up \[spawn\] \| wait src\/a\.ts \| \d+ms \| 15 tokens\n/,
+    )
+    door.open()
+    await terminal.shows(/-> look around \[spawn\]: completed \| \d+ms \| 30 tokens\n/)
+    await terminal.shows('all done\n')
+    terminal.type(ctrlD)
+
+    expect(await code).toBe(0)
+    expect(terminal.shown()).toContain('\u001b[2A\u001b[J')
+    const rows = stripVTControlCharacters(terminal.shown()).split('\n')
+    const widths = rows.filter((row) => row.includes('[spawn]')).map((row) => row.length)
+    expect(Math.max(...widths)).toBeLessThanOrEqual(70)
+  })
+})
+
+describe('Ctrl-C', () => {
+  test('cancels the turn and its children, and the REPL goes on', async () => {
+    const never = new Promise(() => {})
+    const { type, shows, shown, app, code } = await serving((request, index) => {
+      if (request.messages[0]?.content[0]?.type !== 'text') return ''
+      if (request.messages[0].content[0].text === 'child')
+        return { text: 'child works', until: never }
+      return index === 0
+        ? { calls: [{ name: 'delegate', input: { description: 'task', prompt: 'child' } }] }
+        : 'fine'
+    })
+    type('hi\r')
+    await shows('task [spawn]')
+    await waitFor('the child writes', () => app.ctx.agents.list().length === 2)
+
+    type(ctrlC)
+    await shows(/cancelled\n[^]*> /)
+    await waitFor('the child is gone', () => app.ctx.agents.list().length === 1)
+    type('again\r')
+    await shows('fine\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+    expect(shown()).toContain('task [spawn]: aborted')
+  })
+
+  test('leaves when it comes again while the turn is still ending', async () => {
+    const { type, shows, code, app } = await serving([{ calls: [{ name: 'deaf' }] }])
+    const { z } = await import('zod')
+    const door = gate()
+    app.ctx.tools.register({
+      name: 'deaf',
+      description: '',
+      parameters: z.object({}),
+      execute: () => door.opened.then(() => ''),
+    })
+    type('hi\r')
+    await shows('* deaf')
+
+    type(ctrlC)
+    type(ctrlC)
+    door.open()
+
+    expect(await code).toBe(130)
+  })
+
+  test('leaves when nothing runs', async () => {
+    const { type, shows, code } = await serving(['x'])
+    await shows('> ')
+
+    type(ctrlC)
+
+    expect(await code).toBe(130)
+  })
+
+  test('first takes back what was typed', async () => {
+    const { type, shows, code } = await serving(['x'])
+    await shows('> ')
+
+    type('some words')
+    await shows('some words')
+    type(ctrlC)
+    type('/exit\r')
+
+    expect(await code).toBe(0)
+  })
+
+  test('comes as SIGINT where stdin is no terminal', async () => {
+    const never = new Promise(() => {})
+    const { streams, shows, app, code } = await serving([{ text: 'on it', until: never }], {
+      isTTY: false,
+    })
+    streams.stdin.push('hi\n')
+    await shows('on it')
+
+    expect(app.interrupt()).toBe(true)
+    await shows('cancelled')
+    expect(app.interrupt()).toBe(true)
+
+    expect(await code).toBe(130)
+  })
+})
+
+describe('commands', () => {
+  test('show and choose the model', async () => {
+    const { type, shows, app, code } = await serving(['x'])
+    app.ctx.llm.registerAdapter(scriptedModel(['from the other'], 'other'))
+
+    type('/model\r')
+    await shows('model scripted (known: scripted, other)')
+    type('/model nope\r')
+    await shows('no model "nope" (registered: scripted, other)')
+    type('/model other\r')
+    await shows('model other (known: scripted, other)')
+    type('hi\r')
+    await shows('from the other')
+    type('/exit\r')
+
+    expect(await code).toBe(0)
+  })
+
+  test('are listed by /help, and an unknown one is told', async () => {
+    const { type, shows, code } = await serving(['x'])
+
+    type('/help\r')
+    await shows('/model [name]')
+    type('/nope\r')
+    await shows('no command "/nope"')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+  })
+
+  test('are not what begins with a path or a space', async () => {
+    const { type, shows, model, code } = await serving(['one', 'two'])
+
+    type('/etc/hosts is what?\r')
+    await shows('one')
+    type(' /help\r')
+    await shows('two')
+    type(ctrlD)
+    await code
+
+    expect(model.requests).toHaveLength(2)
+  })
+})
+
+describe('the end', () => {
+  test('comes with the signal, with the agent disposed and no listener left', async () => {
+    const never = new Promise(() => {})
+    const { type, shows, app, code, streams } = await serving([{ text: 'on it', until: never }])
+    const hooks = () =>
+      Object.values(app.ctx.root.events._hooks).reduce((sum, list) => sum + list.length, 0)
+    type('hi\r')
+    await shows('on it')
+
+    app.controller.abort()
+    await code
+
+    expect(app.ctx.agents.list()).toEqual([])
+    expect(streams.stdout.listenerCount('resize')).toBe(0)
+    const after = hooks()
+    const again = new AbortController()
+    const second = app.serve(again.signal)
+    again.abort()
+    await second
+    expect(hooks()).toBe(after)
+  })
+})
