@@ -35,8 +35,8 @@ export const procTable: ProcessTable = {
 
 /** Asks `ps`, as on macOS, where it hides the environment of protected programs. */
 export const psTable: ProcessTable = {
-  // `ps` knows whole seconds, and may round one up.
-  bornAt: () => Math.floor(Date.now() / 1000) - 1,
+  // `ps` knows whole seconds, counted from the boot: where the clock was set since, it is off by some.
+  bornAt: () => Math.floor(Date.now() / 1000) - 5,
   read: readPs,
   readNow: () => [],
 }
