@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { bootYml, testContext, waitFor } from '@deepseek-ai/dsh-testkit'
+import { bootYml, temporaryFolder, testContext, waitFor } from '@deepseek-ai/dsh-testkit'
 import * as bashLocal from '../src/index.ts'
-import { isAlive, leftovers, outputFolders, pidsIn } from './helpers.ts'
+import { isAlive, leftovers, pidsIn, setTemporaryFolder } from './helpers.ts'
 
 describe('bash-local', () => {
   test('is loaded from a yml, with what is omitted at its default', async () => {
@@ -41,13 +42,16 @@ describe('bash-local', () => {
   })
 
   test('leaves one executor, no process and no file after twenty reloads', async () => {
+    const folder = await temporaryFolder()
+    setTemporaryFolder(folder)
     const ctx = testContext()
     let fiber = await ctx.plugin(bashLocal, {})
     await ctx.bash.execute({ command: 'true', cwd: '/' })
-    const before = [leftovers(), outputFolders()]
+    const before = leftovers()
 
     for (let count = 0; count < 20; count += 1) {
       await ctx.bash.execute({ command: 'seq 10000', cwd: '/' })
+      expect(readdirSync(folder)).toHaveLength(1)
       const running = ctx.bash.execute({ command: 'sleep 1000', cwd: '/' })
       await fiber.dispose()
       expect(await running).toMatchObject({ isAborted: true })
@@ -55,7 +59,8 @@ describe('bash-local', () => {
     }
 
     expect(ctx.bash.name).toBe('bash-local')
-    expect([leftovers(), outputFolders()]).toEqual(before)
+    expect(leftovers()).toEqual(before)
+    expect(readdirSync(folder)).toEqual([])
   }, 30_000)
 
   test('leaves no process when its host is killed by SIGKILL', async () => {

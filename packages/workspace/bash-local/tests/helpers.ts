@@ -1,7 +1,6 @@
 /** Runs commands, and looks at the processes of this machine. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { BashRequest, BashResult } from '@deepseek-ai/dsh-bash'
 import { onTestFinished } from 'vitest'
@@ -71,7 +70,12 @@ export function leftovers(): unknown {
   return { children, files: readdirSync('/proc/self/fd').length, listeners }
 }
 
-/** The folders in which executors keep long outputs. */
-export function outputFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('dsh-bash-'))
+/** Moves the temporary files of this process, until the test is finished. */
+export function setTemporaryFolder(folder: string): void {
+  const before = process.env['TMPDIR']
+  process.env['TMPDIR'] = folder
+  onTestFinished(() => {
+    if (before === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = before
+  })
 }

@@ -229,6 +229,24 @@ describe('LocalBash.execute, when it is aborted', () => {
     expect(result).toMatchObject({ exitCode: 2, isAborted: false })
   })
 
+  test('ends what is left behind, and keeps the code of a shell that has exited', async () => {
+    const controller = new AbortController()
+    let text = ''
+    const running = run('echo pid $$; sleep 1000 & echo pid $!; exit 2', {
+      signal: controller.signal,
+      onOutput: (piece) => (text += piece),
+    })
+    await waitFor('the shell to be gone', () => {
+      const [shell, job] = pidsIn(text)
+      return job !== undefined && !existsSync(`/proc/${shell}`)
+    })
+
+    controller.abort()
+
+    expect(await running).toMatchObject({ exitCode: 2, isAborted: false })
+    expect(pidsIn(text).map(isAlive)).toEqual([false, false])
+  })
+
   test('leaves no listener on a signal that lives long', async () => {
     const { signal } = new AbortController()
     const bash = createBash()

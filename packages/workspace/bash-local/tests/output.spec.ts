@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Output, OutputFiles } from '../src/output.ts'
-import { createBash, run } from './helpers.ts'
+import { createBash, run, setTemporaryFolder } from './helpers.ts'
 
 function createFiles(maxBytes = 1000): OutputFiles {
   const files = new OutputFiles(maxBytes)
@@ -56,19 +56,14 @@ describe('Output', () => {
   })
 
   test('goes on without a file when none can be written', () => {
-    const tmpdir = process.env['TMPDIR']
-    process.env['TMPDIR'] = '/no/such/folder'
-    try {
-      const { output, outputPath } = outputOf(10, ['0123456789abcd', 'e'])
+    setTemporaryFolder('/no/such/folder')
 
-      expect(output).toMatch(
-        /^01234\n\[5 bytes left out; they could not be stored: ENOENT.*\]\nabcde$/,
-      )
-      expect(outputPath).toBeUndefined()
-    } finally {
-      if (tmpdir === undefined) delete process.env['TMPDIR']
-      else process.env['TMPDIR'] = tmpdir
-    }
+    const { output, outputPath } = outputOf(10, ['0123456789abcd', 'e'])
+
+    expect(output).toMatch(
+      /^01234\n\[5 bytes left out; they could not be stored: ENOENT.*\]\nabcde$/,
+    )
+    expect(outputPath).toBeUndefined()
   })
 
   test('ignores what comes after its end', () => {
