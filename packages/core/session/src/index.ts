@@ -52,7 +52,8 @@ export class SessionService extends Service {
   }
 
   /**
-   * Makes sessions durable until the calling plugin is disposed.
+   * Makes sessions durable until the calling plugin is disposed; those that the store has by then
+   * it keeps to their end.
    * @returns a disposer that removes the store early; calling it twice is harmless.
    * @throws SessionError `DUPLICATE_STORE`.
    */

@@ -12,9 +12,15 @@ import type {
   StoredSession,
 } from './types.ts'
 
+interface LiveSession {
+  readonly session: Session
+  /** Where it is kept, to its end: also after this store takes no more sessions. */
+  store: SessionStore | undefined
+}
+
 /** Live sessions by id, and the store that makes them durable when there is one. */
 export class SessionTable {
-  private readonly live = new Map<SessionId, Session>()
+  private readonly live = new Map<SessionId, LiveSession>()
   private readonly notify: Notify
   private store: SessionStore | undefined
 
@@ -27,10 +33,13 @@ export class SessionTable {
     if (this.store !== undefined) {
       throw new SessionError('DUPLICATE_STORE', 'a session store is already registered')
     }
-    for (const session of this.live.values()) store.open(session)
+    const homeless = [...this.live.values()].filter((live) => live.store === undefined)
+    for (const { session } of homeless) store.open(session)
+    for (const live of homeless) live.store = store
     this.store = store
   }
 
+  /** The store takes no more sessions, and keeps those that it has until they are released. */
   removeStore(store: SessionStore): void {
     if (this.store === store) this.store = undefined
   }
@@ -56,23 +65,25 @@ export class SessionTable {
   }
 
   get(id: SessionId): Session | undefined {
-    return this.live.get(id)
+    return this.live.get(id)?.session
   }
 
   list(): Session[] {
-    return [...this.live.values()]
+    return Array.from(this.live.values(), ({ session }) => session)
   }
 
-  /** Absent when no store is registered, so that a step without one costs nothing. */
+  /** Absent when no store keeps the session, so that a step without one costs nothing. */
   flush(session: Session): Promise<void> | undefined {
-    return this.store?.flush(session)
+    return this.live.get(session.id)?.store?.flush(session)
   }
 
   /** Forgets a session after its last flush; settles when the store has let go of it. */
   async release(session: Session): Promise<void> {
-    if (!this.live.delete(session.id)) return
+    const live = this.live.get(session.id)
+    if (live === undefined) return
+    this.live.delete(session.id)
     try {
-      await this.store?.close(session)
+      await live.store?.close(session)
     } finally {
       this.notify('session/released', { session })
     }
@@ -90,14 +101,15 @@ export class SessionTable {
     if (this.live.has(session.id)) {
       throw new SessionError('DUPLICATE_SESSION', `session "${session.id}" is already live`)
     }
-    this.store?.open(session)
-    this.live.set(session.id, session)
+    const { store } = this
+    store?.open(session)
+    this.live.set(session.id, { session, store })
     this.notify('session/created', { session })
     return session
   }
 
   private readonly onAppend = (session: Session, event: SessionEvent): void => {
-    this.store?.append(session, event)
+    this.live.get(session.id)?.store?.append(session, event)
     this.notify('session/event', { session, event })
   }
 }

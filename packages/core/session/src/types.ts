@@ -119,8 +119,9 @@ export interface StoredSession {
 /** Makes logs durable; one per context. Errors of a write surface in `flush`. */
 export interface SessionStore {
   /**
-   * Called when a session is prepared or reopened, and for each live session when the store is
-   * registered; the events that the session has by then are the store's to write.
+   * Called when a session is prepared or reopened, and for each live session that no store keeps
+   * when the store is registered; the events that the session has by then are the store's to write.
+   * The store keeps the session to its end, also when it is unregistered before.
    */
   open(session: Session): void
   /** Called for each event, in order, right after it was committed. Must neither block nor throw. */

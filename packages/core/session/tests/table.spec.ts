@@ -154,9 +154,29 @@ describe('SessionTable store', () => {
     table.prepare({ id, cwd: '/' })
     table.removeStore(first)
     table.setStore(second)
+    table.prepare({ id: 'two' as SessionId, cwd: '/' })
 
     expect(first.log).toEqual(['open one at 0'])
-    expect(second.log).toEqual(['open one at 0'])
+    expect(second.log).toEqual(['open two at 0'])
+  })
+
+  test('keeps a session to its end, also when it is removed before', async () => {
+    const { table } = createTable()
+    const store = createStore()
+    table.setStore(store)
+    const session = table.prepare({ id, cwd: '/' })
+
+    table.removeStore(store)
+    session.append('turn/start', { turn: 1, model: 'model' })
+    await table.flush(session)
+    await table.release(session)
+
+    expect(store.log).toEqual([
+      'open one at 0',
+      'append one 0 turn/start',
+      'flush one',
+      'close one',
+    ])
   })
 
   test('is not registered when it cannot open a live session', () => {
