@@ -40,6 +40,19 @@ describe('the plugin', () => {
 })
 
 describe('a forked child', () => {
+  test('knows what its parent was told', async () => {
+    const { ctx, parent } = await createBench(({ messages }) =>
+      messages.map(lineOf).join().includes('swan') ? 'swan' : 'what codeword?',
+    )
+
+    await parent.send('the codeword is swan')
+    const run = ctx.subagents.start('fork', { prompt: 'what is the codeword?', parent })
+    const { output } = await run.result
+    await run.dispose()
+
+    expect(output).toEqual([{ type: 'text', text: 'swan' }])
+  })
+
   test("has seen its parent's finished turns; its own prompt comes last", async () => {
     const { model, parent, fork } = await createBench()
     await parent.send('the codeword is swan')

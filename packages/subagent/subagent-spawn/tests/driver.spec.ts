@@ -117,12 +117,10 @@ describe('a cancel', () => {
     })
     const run = start()
     await waitFor('the model is asked', () => model.requests.length === 1)
-    const since = performance.now()
 
     run.cancel()
     const result = await run.result
 
-    expect(performance.now() - since).toBeLessThan(500)
     expect(result).toMatchObject({ stopReason: 'aborted' })
     await run.dispose()
   })
@@ -130,6 +128,7 @@ describe('a cancel', () => {
   test('does not wait for a tool that is deaf, and keeps the last text', async () => {
     const held = gate()
     const { ctx, start } = await createBench({
+      abortGraceMs: 60_000,
       model: [{ text: 'let me look', calls: [{ name: 'stare' }] }],
     })
     let isStaring = false
@@ -140,12 +139,10 @@ describe('a cancel', () => {
     })
     const run = start()
     await waitFor('the tool runs', () => isStaring)
-    const since = performance.now()
 
     run.cancel()
     const result = await run.result
 
-    expect(performance.now() - since).toBeLessThan(500)
     expect(textOf(result)).toBe('let me look')
     expect(result.stopReason).toBe('aborted')
     held.open()

@@ -20,6 +20,8 @@ export interface BenchOptions extends TestContextOptions {
   /** More entries. */
   readonly yml?: string
   readonly maxConcurrent?: number
+  /** How long a cancelled turn waits for tools that clean up, in ms; default: as shipped. */
+  readonly abortGraceMs?: number
 }
 
 export interface Bench {
@@ -34,10 +36,12 @@ export interface Bench {
 
 /** Boots host core, seam and backend from yml. */
 export async function createBench(options: BenchOptions = {}): Promise<Bench> {
-  const { model: script = () => 'hello', yml = '', maxConcurrent = 16, ...rest } = options
+  const { model: script = () => 'hello', yml = '', maxConcurrent = 16, ...others } = options
+  const { abortGraceMs, ...rest } = others
   const ctx = await bootYml(
     `
 - name: '@deepseek-ai/dsh-agent-core'
+  config: ${JSON.stringify({ abortGraceMs })}
 - name: '@deepseek-ai/dsh-subagent'
   config: { maxConcurrent: ${maxConcurrent} }
 - name: '@deepseek-ai/dsh-subagent-spawn'

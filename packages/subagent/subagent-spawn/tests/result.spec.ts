@@ -1,8 +1,23 @@
 import type { ScriptedReply } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
+import type { SubagentRunContext } from '@deepseek-ai/dsh-subagent'
+import { createSpawnProvider, inProcessServices } from '../src/index.ts'
 import { createBench, registerTool } from './helpers.ts'
 
 const look = [{ name: 'look' }]
+
+test('the usage of a result is that of the child, also without the care of the service', async () => {
+  const { ctx, parent } = await createBench()
+  const run = { runId: 'run', childId: 'child', depth: 1, report: () => {} }
+
+  const bare = createSpawnProvider('bare', inProcessServices(ctx)).start(
+    { prompt: 'go', parent },
+    run as unknown as SubagentRunContext,
+  )
+
+  expect(await bare.result).toMatchObject({ usage: { inputTokens: 10, outputTokens: 5 } })
+  await bare.dispose()
+})
 
 describe('the output of a child', () => {
   test.each<[string, (string | ScriptedReply)[], string[]]>([

@@ -77,6 +77,17 @@ describe('the plugin', () => {
 })
 
 describe('a spawned child', () => {
+  test('does what it is told and hands in its last message', async () => {
+    const { ctx, parent } = await createBench({ model: ['it is in line 7'] })
+
+    const run = ctx.subagents.start('spawn', { prompt: 'find the bug', parent })
+    const { output, stopReason } = await run.result
+    await run.dispose()
+
+    expect(stopReason).toBe('completed')
+    expect(output).toEqual([{ type: 'text', text: 'it is in line 7' }])
+  })
+
   test('sees its prompt and nothing of the parent', async () => {
     const { model, parent, delegate } = await createBench()
     await parent.send('my secret is 42')

@@ -150,6 +150,32 @@ describe('outputSchema', () => {
     expect(textOf(result)).toBe('I am done')
   })
 
+  test.each<[string, ScriptedReply, object]>([
+    ['is cut short', { text: 'half', finish: 'max-tokens' }, { stopReason: 'max-tokens' }],
+    ['refuses', { text: 'no', finish: 'refusal' }, { stopReason: 'refusal' }],
+    [
+      'has a model that fails',
+      { text: 'half', finish: 'error', error: { code: 'X', message: 'broken' } },
+      { stopReason: 'error', diagnostic: 'broken' },
+    ],
+  ])('says how a child ended that %s', async (_title, reply, expected) => {
+    const { delegate } = await createBench({ model: [reply] })
+
+    const result = await delegate({ outputSchema: schema })
+
+    expect(result).toMatchObject(expected)
+    expect(textOf(result)).toBe(reply.text)
+  })
+
+  test('takes a schema of whatever draft it names', async () => {
+    const { delegate } = await createHandIn(sound)
+    const $schema = 'http://json-schema.org/draft-07/schema#'
+
+    const result = await delegate({ outputSchema: { ...schema, $schema } })
+
+    expect(result.structured).toEqual(sound)
+  })
+
   test('runs nothing that is called after the value in the same message', async () => {
     const ran: string[] = []
     const { ctx, start } = await createBench({

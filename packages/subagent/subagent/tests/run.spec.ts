@@ -227,7 +227,6 @@ describe('SubagentRun.cancel', () => {
   test('settles the result though the provider ignores it, and what comes later is ignored', async () => {
     const { stub, start, heard } = await createBench({ onCancel: () => {} })
     const run = start()
-    const since = performance.now()
 
     run.cancel()
     const result = await run.result
@@ -237,7 +236,6 @@ describe('SubagentRun.cancel', () => {
     await run.dispose()
 
     expect(result).toEqual({ output: [], stopReason: 'aborted' })
-    expect(performance.now() - since).toBeLessThan(1000)
     expect(heard).toEqual(heardByThen)
     expect(await run.result).toBe(result)
   })

@@ -133,6 +133,26 @@ describe('SubagentService.registerProvider', () => {
 })
 
 describe('SubagentService.start', () => {
+  test('gives a run that its caller waits for and disposes', async () => {
+    const ctx = await bootSeam()
+    const stub = createStub({ onStart: () => setImmediate(() => stub.last().settle({})) })
+    ctx.subagents.registerProvider(stub)
+    const parent = createParent(ctx)
+    const reports: unknown[] = []
+    const report = (...facts: unknown[]): void => void reports.push(facts)
+
+    const run = ctx.subagents.start('stub', { prompt: 'find the bug', parent })
+    try {
+      const { output, stopReason } = await run.result
+      report(stopReason, output)
+    } finally {
+      await run.dispose()
+    }
+
+    expect(reports).toEqual([['completed', []]])
+    expect(stub.last()).toMatchObject({ disposals: 1, cancels: [] })
+  })
+
   test.each([
     [[], 'no subagent provider "acpp" (registered: none)'],
     [['spawn', 'acp'], 'no subagent provider "acpp" (registered: spawn, acp)'],
