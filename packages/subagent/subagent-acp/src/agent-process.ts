@@ -1,109 +1,108 @@
 /** The process of one ACP agent, and the connection over its stdin and stdout. */
-import { Readable, Writable } from 'node:stream'
 import {
   client,
   type ClientConnection,
   methods,
-  ndJsonStream,
-  type RequestPermissionRequest,
+  RequestError,
+  type RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
+import { messageOf } from '@deepseek-ai/dsh-llm'
 import {
-  ByteTail,
   type CareProcess,
+  cleanEnvironment,
   type ProcessExit,
   startProcess,
   type StopOptions,
+  within,
 } from '@deepseek-ai/dsh-process'
+import { Diagnostic } from './diagnostic.ts'
 import { AcpChildError } from './errors.ts'
-import { answerPermission, type PermissionPolicy } from './permission.ts'
-import { protocolLines } from './stdout.ts'
+import { permissionRequest, type PermissionRequest } from './permission.ts'
+import { messageStream } from './wire.ts'
 
-const tailBytes = 2048
+/** How long a process may take to end after its connection closed, in ms. */
+const endWaitMs = 500
 
 export interface AgentProcessOptions {
   readonly command: string
   readonly args: readonly string[]
   readonly cwd: string
+  /** Added to the ambient environment without its secrets. */
   readonly env: Readonly<Record<string, string>>
-  readonly permission: PermissionPolicy
-  readonly stop: StopOptions
+  readonly permit: (request: PermissionRequest) => RequestPermissionResponse
 }
 
 /** A running agent. Its owner calls `stop` on every path. */
 export class AgentProcess {
+  /** Closes, and fails what is asked, soon after the process has ended. */
   readonly connection: ClientConnection
-  private readonly options: AgentProcessOptions
+  private readonly command: string
   private readonly child: CareProcess
-  private readonly stderr = new ByteTail(tailBytes)
-  private readonly noise = new ByteTail(tailBytes)
-  private isStopping = false
+  private readonly diagnostic: Diagnostic
 
-  constructor(options: AgentProcessOptions) {
-    const { command, args, cwd, env } = options
-    this.options = options
-    this.child = startProcess({ command, args, cwd, env, stdin: 'pipe' })
-    this.child.stderr.on('data', (chunk: Buffer) => this.stderr.push(chunk))
-    const { stdin = new Writable({ write: (_chunk, _encoding, done) => done() }) } = this.child
-    const lines = this.child.stdout.pipe(protocolLines(this.noise))
+  constructor({ command, args, cwd, env, permit }: AgentProcessOptions) {
+    this.command = command
+    this.diagnostic = new Diagnostic(env)
+    const { stderr, noise } = this.diagnostic
+    this.child = startProcess({ command, args, cwd, env: cleanEnvironment(env), stdin: 'pipe' })
+    this.child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
     this.connection = client({ name: 'dsh' })
-      .onRequest(methods.client.session.requestPermission, ({ params }) => this.permit(params))
-      .connect(
-        ndJsonStream(
-          Writable.toWeb(stdin),
-          // The web stream types of Node and of the SDK differ in name only.
-          Readable.toWeb(lines) as ReadableStream<Uint8Array>,
-        ),
+      .onRequest(methods.client.session.requestPermission, permissionRequest, ({ params }) =>
+        permit(params),
       )
+      .connect(messageStream(this.child, noise))
   }
 
-  /** Rejects when the process has ended, with how it ended; never resolves. */
-  async ended(): Promise<never> {
-    const exit = await this.child.exited
-    // What it wrote last may still be on its way, while another process holds the pipe.
-    await Promise.race([this.child.closed, new Promise((resolve) => setTimeout(resolve, 50))])
-    throw this.endError(exit)
+  /** Says why a request has failed: the end of the process says more than its echo in the protocol. */
+  async explain(method: string, error: unknown): Promise<AcpChildError> {
+    if (error instanceof AcpChildError) return error
+    if (!this.connection.signal.aborted) {
+      const text = `the agent failed at ${method}: ${messageOf(error)}${detailsOf(error)}`
+      return new AcpChildError('AGENT_FAILED', `${text}${hintFor(method)}`, { cause: error })
+    }
+    const { exited } = this.child
+    const end = (await within(endWaitMs, exited)) ? await exited : undefined
+    if (end?.kind === 'failed') {
+      return new AcpChildError('PROCESS_ENDED', end.error.message, { cause: end.error })
+    }
+    const text = `the agent "${this.command}" ${factOf(end)} at ${method}`
+    return new AcpChildError('PROCESS_ENDED', `${text}${hintFor(method)}`)
   }
 
-  /** What the process said beside the protocol, for a diagnostic. */
-  get remarks(): string {
-    return [remark('stderr', this.stderr), remark('stdout', this.noise)].join('')
+  /** For people: the reason, and what the process said beside the protocol. */
+  describe(reason: string): string {
+    return this.diagnostic.about(reason)
   }
 
-  /** Ends the process and its tree, and waits until they are gone. */
-  async stop(): Promise<void> {
-    this.isStopping = true
-    const survivors = await this.child.stop(this.options.stop)
+  /** Ends the process and its tree, and waits until they are gone. @throws AcpChildError `AGENT_FAILED` when some are not. */
+  async stop(options: StopOptions): Promise<void> {
+    const survivors = await this.child.stop(options)
     this.connection.close()
     if (survivors.length === 0) return
     const pids = survivors.join(', ')
     throw new AcpChildError('AGENT_FAILED', `processes of the agent could not be killed: ${pids}`)
   }
+}
 
-  private permit(request: RequestPermissionRequest): ReturnType<typeof answerPermission> {
-    return this.isStopping
-      ? { outcome: { outcome: 'cancelled' } }
-      : answerPermission(this.options.permission, request)
-  }
-
-  private endError(exit: ProcessExit): AcpChildError {
-    const { command } = this.options
-    switch (exit.kind) {
-      case 'failed':
-        return new AcpChildError('PROCESS_ENDED', exit.error.message, { cause: exit.error })
-      case 'exited': {
-        const text = `the agent "${command}" exited with code ${exit.code} before it had answered`
-        return new AcpChildError('PROCESS_ENDED', text)
-      }
-      case 'killed': {
-        const text = `the agent "${command}" was killed by ${exit.signal} before it had answered`
-        return new AcpChildError('PROCESS_ENDED', text)
-      }
-    }
+function factOf(end: Exclude<ProcessExit, { kind: 'failed' }> | undefined): string {
+  switch (end?.kind) {
+    case 'exited':
+      return `exited with code ${end.code}`
+    case 'killed':
+      return `was killed by ${end.signal}`
+    case undefined:
+      return 'closed its output'
   }
 }
 
-function remark(name: string, tail: ByteTail): string {
-  const text = tail.text().trim()
-  if (text === '') return ''
-  return `\n${name}${tail.isCut ? ' (its end)' : ''}: ${text}`
+function hintFor(method: string): string {
+  return method === methods.agent.initialize
+    ? ': a command that speaks the Agent Client Protocol on stdin and stdout is expected'
+    : ''
+}
+
+/** Agents put what matters into the data of an internal error. */
+function detailsOf(error: unknown): string {
+  if (!(error instanceof RequestError) || error.data === undefined) return ''
+  return ` (${typeof error.data === 'string' ? error.data : JSON.stringify(error.data)})`
 }

@@ -5,7 +5,7 @@ import type { PermissionPolicy } from './permission.ts'
 export interface Config {
   /** Name on `ctx.subagents`. */
   providerName: string
-  /** A path, or a name on the PATH; no shell. */
+  /** A name on the PATH, or a path that is absolute or relative to the yml's folder; no shell. */
   command: string
   args: string[]
   /** Absolute, or relative to the yml's folder. Absent: the workspace of the parent. */
@@ -31,15 +31,15 @@ export interface Config {
 const maxMs = 600_000
 
 export const Config: z<Partial<Config> & Pick<Config, 'command'>, Config> = z.object({
-  providerName: z.string().default('acp'),
-  command: z.string().required(),
-  args: z.array(z.string()).default([]),
-  cwd: z.string(),
-  env: z.dict(z.string()).default({}),
+  providerName: z.string().min(1).default('acp'),
+  command: z.string().min(1).required(),
+  args: z.array(z.string().required()).default([]),
+  cwd: z.string().min(1),
+  env: z.dict(z.string().required()).default({}),
   permission: z.union(['reject', 'allow'] as const).default('reject'),
-  authMethod: z.string(),
-  model: z.string(),
-  mode: z.string(),
+  authMethod: z.string().min(1),
+  model: z.string().min(1),
+  mode: z.string().min(1),
   handshakeTimeoutMs: z.natural().min(1).max(maxMs).default(30_000),
   disposeEofGraceMs: z.natural().max(maxMs).default(6000),
   disposeGraceMs: z.natural().max(maxMs).default(3000),

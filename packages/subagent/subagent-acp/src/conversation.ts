@@ -2,21 +2,23 @@
 import {
   type ActiveSession,
   type ClientContext,
-  type InitializeResponse,
   methods,
   type PromptResponse,
   RequestError,
-  type SessionConfigOption,
 } from '@agentclientprotocol/sdk'
-import { messageOf } from '@deepseek-ai/dsh-llm'
+import { within } from '@deepseek-ai/dsh-process'
+import { z } from 'zod'
+import type { AgentProcess } from './agent-process.ts'
 import { AcpChildError } from './errors.ts'
 import type { Transcript } from './transcript.ts'
 
 const protocolVersion = 1
 /** Source: the error codes of the protocol's schema. */
 const authRequired = -32000
-/** Some agents send the last chunks after the response: they get this long, in ms. */
-const trailMs = 5
+/** Some agents send the last chunks after the response: it is over when none came for this long, in ms. */
+const quietMs = 5
+/** The same while there is no text at all, and so likely more to come. */
+const quietWithoutTextMs = 100
 
 export interface ConversationOptions {
   readonly cwd: string
@@ -26,167 +28,191 @@ export interface ConversationOptions {
   readonly mode?: string
 }
 
-/**
- * Brings the agent to the point where it takes a prompt.
- * @throws AcpChildError `PROTOCOL_VERSION`, `AUTH_REQUIRED`, `NOT_OFFERED`, `AGENT_FAILED`.
- */
-export async function openSession(
-  agent: ClientContext,
-  options: ConversationOptions,
-): Promise<ActiveSession> {
-  const handshake = await asking('initialize', () =>
-    agent.request(methods.agent.initialize, {
-      protocolVersion,
-      clientCapabilities: {},
-      clientInfo: { name: 'dsh', version: '0.1.0' },
-    }),
-  )
-  if (handshake?.protocolVersion !== protocolVersion) {
-    throw new AcpChildError(
-      'PROTOCOL_VERSION',
-      `the agent speaks protocol version "${handshake?.protocolVersion}", supported is ${protocolVersion}`,
-    )
-  }
-  const session = await newSession(agent, handshake, options)
-  await setMode(agent, session, options.mode)
-  await setModel(agent, session, options.model)
-  return session
-}
+/** The SDK does not look into responses: these are the parts that are relied on. */
+const handshake = z.object({
+  protocolVersion: z.unknown(),
+  authMethods: z.array(z.object({ id: z.string() })).catch([]),
+})
 
-/**
- * Sends the prompt, and adds all that the agent says to the transcript.
- * @throws AcpChildError `AGENT_FAILED`.
- */
-export async function runPrompt(
-  session: ActiveSession,
-  prompt: string,
-  transcript: Transcript,
-): Promise<PromptResponse> {
-  return asking('session/prompt', async () => {
-    // Its failure also comes out of `nextUpdate`.
-    session.prompt(prompt).catch(() => {})
-    for (;;) {
-      const message = await session.nextUpdate()
-      if (message.kind === 'stop') {
-        await addTrailing(session, transcript)
-        return message.response
-      }
-      transcript.add(message.update)
+const choice = z.object({ value: z.string() })
+const settings = z.object({
+  sessionId: z.string(),
+  modes: z
+    .object({ availableModes: z.array(z.object({ id: z.string() })) })
+    .optional()
+    .catch(undefined),
+  configOptions: z
+    .array(
+      z.object({
+        id: z.string(),
+        category: z.unknown(),
+        // A choice may be a group of choices.
+        options: z
+          .array(
+            z.union([
+              choice.transform((one) => [one]),
+              z.object({ options: z.array(choice) }).transform(({ options }) => options),
+            ]),
+          )
+          .catch([]),
+      }),
+    )
+    .catch([]),
+})
+
+type Settings = z.infer<typeof settings>
+
+/** Speaks with one agent, one request at a time. Failures are of {@link AcpChildError}. */
+export class Conversation {
+  /** The request that was sent last. */
+  method: string = methods.agent.initialize
+  private readonly process: AgentProcess
+  private readonly agent: ClientContext
+  private readonly options: ConversationOptions
+  private authMethods: readonly string[] = []
+  private isAuthenticated = false
+
+  constructor(process: AgentProcess, options: ConversationOptions) {
+    this.process = process
+    this.agent = process.connection.agent
+    this.options = options
+  }
+
+  /** Brings the agent to the point where it takes a prompt. */
+  async open(): Promise<ActiveSession> {
+    await this.initialize()
+    const { cwd, depth, mode, model } = this.options
+    const request = { cwd, mcpServers: [], _meta: { 'dsh/depth': depth } }
+    const session = await this.askAuthenticated(methods.agent.session.new, () =>
+      this.agent.buildSession(request).start(),
+    )
+    const offered = settings.safeParse(session.newSessionResponse)
+    if (!offered.success) {
+      throw new AcpChildError('AGENT_FAILED', 'the agent answered session/new without a sessionId')
     }
-  })
+    if (mode !== undefined) await this.setMode(offered.data, mode)
+    if (model !== undefined) await this.setOption(offered.data, 'model', model)
+    return session
+  }
+
+  /** Sends the prompt, and adds all that the agent says to the transcript. */
+  async prompt(
+    session: ActiveSession,
+    prompt: string,
+    transcript: Transcript,
+  ): Promise<PromptResponse> {
+    return this.askAuthenticated(methods.agent.session.prompt, async () => {
+      // Its end comes out of `nextUpdate`, after all that came before.
+      session.prompt(prompt).catch(() => {})
+      for (;;) {
+        const message = await session.nextUpdate()
+        if (message.kind === 'stop') {
+          await addTrailing(session, transcript)
+          return message.response
+        }
+        transcript.add(message.update)
+      }
+    })
+  }
+
+  private async initialize(): Promise<void> {
+    const { initialize } = methods.agent
+    const response = await this.ask(initialize, () =>
+      this.agent.request(initialize, {
+        protocolVersion,
+        clientCapabilities: {},
+        clientInfo: { name: 'dsh', version: '0.1.0' },
+      }),
+    )
+    const { protocolVersion: version, authMethods } = handshake.parse(response)
+    if (version !== protocolVersion) {
+      throw new AcpChildError(
+        'PROTOCOL_VERSION',
+        `the agent speaks version ${JSON.stringify(version)} of the Agent Client Protocol, not ${protocolVersion}: another release of it may`,
+      )
+    }
+    this.authMethods = authMethods.map(({ id }) => id)
+  }
+
+  private async setMode(offered: Settings, mode: string): Promise<void> {
+    const modes = (offered.modes?.availableModes ?? []).map(({ id }) => id)
+    if (!modes.includes(mode)) return this.setOption(offered, 'mode', mode, modes)
+    const { setMode } = methods.agent.session
+    const { sessionId } = offered
+    await this.ask(setMode, () => this.agent.request(setMode, { sessionId, modeId: mode }))
+  }
+
+  /** Sets the option that the agent offers under this category, or id. */
+  private async setOption(
+    { sessionId, configOptions }: Settings,
+    category: 'mode' | 'model',
+    value: string,
+    alsoOffered: readonly string[] = [],
+  ): Promise<void> {
+    const option = configOptions.find((item) => item.category === category || item.id === category)
+    const offered = (option?.options ?? []).flat().map((item) => item.value)
+    if (option === undefined || !offered.includes(value)) {
+      const known = [...alsoOffered, ...offered].join(', ') || 'none'
+      throw new AcpChildError(
+        'NOT_OFFERED',
+        `the agent has no ${category} "${value}" (offered: ${known})`,
+      )
+    }
+    const { setConfigOption } = methods.agent.session
+    const request = { sessionId, configId: option.id, value }
+    await this.ask(setConfigOption, () => this.agent.request(setConfigOption, request))
+  }
+
+  /** Asks; when the agent wants to be authenticated first, does that once and asks again. */
+  private async askAuthenticated<T>(method: string, send: () => Promise<T>): Promise<T> {
+    this.method = method
+    try {
+      return await send()
+    } catch (error) {
+      if (!isAuthRequired(error)) throw await this.process.explain(method, error)
+    }
+    await this.authenticate()
+    return this.ask(method, send)
+  }
+
+  private async authenticate(): Promise<void> {
+    const { authMethod } = this.options
+    if (
+      authMethod === undefined ||
+      this.isAuthenticated ||
+      !this.authMethods.includes(authMethod)
+    ) {
+      const offered = this.authMethods.join(', ') || 'none'
+      throw new AcpChildError(
+        'AUTH_REQUIRED',
+        `the agent wants to be authenticated: set authMethod (offered: ${offered}), or give what it needs in env`,
+      )
+    }
+    this.isAuthenticated = true
+    const { authenticate } = methods.agent
+    await this.ask(authenticate, () => this.agent.request(authenticate, { methodId: authMethod }))
+  }
+
+  private async ask<T>(method: string, send: () => Promise<T>): Promise<T> {
+    this.method = method
+    try {
+      return await send()
+    } catch (error) {
+      throw await this.process.explain(method, error)
+    }
+  }
 }
 
 async function addTrailing(session: ActiveSession, transcript: Transcript): Promise<void> {
   for (;;) {
-    const next = session.nextUpdate()
-    // When nothing comes, disposing the session rejects it.
-    next.catch(() => {})
-    const late = Promise.withResolvers<void>()
-    const timer = setTimeout(late.resolve, trailMs)
-    const message = await Promise.race([next, late.promise])
-    clearTimeout(timer)
-    if (message === undefined || message.kind === 'stop') return
+    const isSilent = transcript.output.length === 0
+    // A connection that closes brings nothing more.
+    const next = session.nextUpdate().catch(() => undefined)
+    if (!(await within(isSilent ? quietWithoutTextMs : quietMs, next))) return
+    const message = await next
+    if (message?.kind !== 'session_update') return
     transcript.add(message.update)
   }
-}
-
-async function newSession(
-  agent: ClientContext,
-  { authMethods }: InitializeResponse,
-  { cwd, depth, authMethod }: ConversationOptions,
-): Promise<ActiveSession> {
-  const start = (): Promise<ActiveSession> =>
-    agent.buildSession({ cwd, mcpServers: [], _meta: { 'dsh/depth': depth } }).start()
-  try {
-    return await start()
-  } catch (error) {
-    if (!isAuthRequired(error)) throw failed('session/new', error)
-  }
-  const offered = (authMethods ?? []).map(({ id }) => id)
-  if (authMethod === undefined || !offered.includes(authMethod)) {
-    throw new AcpChildError(
-      'AUTH_REQUIRED',
-      `the agent wants to be authenticated: set authMethod to one of ${offered.join(', ') || 'none that it offers'}, or give its key in env`,
-    )
-  }
-  await asking('authenticate', () =>
-    agent.request(methods.agent.authenticate, { methodId: authMethod }),
-  )
-  return asking('session/new', start)
-}
-
-async function setMode(
-  agent: ClientContext,
-  { sessionId, modes, newSessionResponse }: ActiveSession,
-  mode: string | undefined,
-): Promise<void> {
-  if (mode === undefined) return
-  const offered = (modes?.availableModes ?? []).map(({ id }) => id)
-  if (offered.includes(mode)) {
-    await asking('session/set_mode', () =>
-      agent.request(methods.agent.session.setMode, { sessionId, modeId: mode }),
-    )
-    return
-  }
-  await setOption(agent, sessionId, newSessionResponse.configOptions ?? [], 'mode', mode, offered)
-}
-
-async function setModel(
-  agent: ClientContext,
-  { sessionId, newSessionResponse }: ActiveSession,
-  model: string | undefined,
-): Promise<void> {
-  if (model === undefined) return
-  await setOption(agent, sessionId, newSessionResponse.configOptions ?? [], 'model', model, [])
-}
-
-/** Sets a select option that the agent offers under this category or id. */
-async function setOption(
-  agent: ClientContext,
-  sessionId: string,
-  options: readonly SessionConfigOption[],
-  category: 'mode' | 'model',
-  value: string,
-  alsoOffered: readonly string[],
-): Promise<void> {
-  const option = options.find((item) => item.category === category || item.id === category)
-  const offered = option?.type === 'select' ? option.options.flatMap(valuesOf) : []
-  if (option === undefined || !offered.includes(value)) {
-    const known = [...alsoOffered, ...offered].join(', ') || 'none'
-    throw new AcpChildError(
-      'NOT_OFFERED',
-      `the agent has no ${category} "${value}" (offered: ${known})`,
-    )
-  }
-  await asking('session/set_config_option', () =>
-    agent.request(methods.agent.session.setConfigOption, { sessionId, configId: option.id, value }),
-  )
-}
-
-type SelectOption = Extract<SessionConfigOption, { type: 'select' }>['options'][number]
-
-function valuesOf(option: SelectOption): string[] {
-  return 'options' in option ? option.options.map(({ value }) => value) : [option.value]
-}
-
-async function asking<T>(method: string, ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask()
-  } catch (error) {
-    throw failed(method, error)
-  }
-}
-
-function failed(method: string, error: unknown): AcpChildError {
-  const text = `the agent failed at ${method}: ${messageOf(error)}${detailsOf(error)}`
-  return new AcpChildError('AGENT_FAILED', text, { cause: error })
-}
-
-/** Agents put what matters into the data of an internal error. */
-function detailsOf(error: unknown): string {
-  if (!(error instanceof RequestError) || error.data === undefined) return ''
-  const details = typeof error.data === 'string' ? error.data : JSON.stringify(error.data)
-  return ` (${details.slice(0, 1000)})`
 }
 
 function isAuthRequired(error: unknown): boolean {

@@ -1,14 +1,22 @@
 /** Answers permission requests by policy, by the kinds of the options: their ids differ everywhere. */
-import type {
-  PermissionOption,
-  RequestPermissionRequest,
-  RequestPermissionResponse,
-} from '@agentclientprotocol/sdk'
+import type { RequestPermissionResponse } from '@agentclientprotocol/sdk'
+import { z } from 'zod'
 
 /** What a child that asks may do. */
 export type PermissionPolicy = 'reject' | 'allow'
 
-const preferred: Readonly<Record<PermissionPolicy, readonly PermissionOption['kind'][]>> = {
+/** Options of a kind that is unknown do no harm to the others. */
+export const permissionRequest = z.object({
+  options: z.array(z.object({ optionId: z.string(), kind: z.unknown() })),
+})
+
+/** A request for permission, as far as its answer depends on it. */
+export type PermissionRequest = z.infer<typeof permissionRequest>
+
+/** The answer once nobody waits for the work any more. */
+export const cancelledPermission: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } }
+
+const preferred: Readonly<Record<PermissionPolicy, readonly string[]>> = {
   reject: ['reject_once', 'reject_always'],
   allow: ['allow_once', 'allow_always'],
 }
@@ -16,7 +24,7 @@ const preferred: Readonly<Record<PermissionPolicy, readonly PermissionOption['ki
 /** Selects the narrowest option that the policy stands for; cancels when there is none. */
 export function answerPermission(
   policy: PermissionPolicy,
-  { options }: RequestPermissionRequest,
+  { options }: PermissionRequest,
 ): RequestPermissionResponse {
   for (const kind of preferred[policy]) {
     const option = options.find((candidate) => candidate.kind === kind)
@@ -24,5 +32,5 @@ export function answerPermission(
       return { outcome: { outcome: 'selected', optionId: option.optionId } }
     }
   }
-  return { outcome: { outcome: 'cancelled' } }
+  return cancelledPermission
 }

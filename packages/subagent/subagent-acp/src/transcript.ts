@@ -1,23 +1,42 @@
 /** What an ACP child has said and done so far. */
-import type { PromptResponse, SessionUpdate } from '@agentclientprotocol/sdk'
+import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import type { AssistantContent, Usage } from '@deepseek-ai/dsh-llm'
 import type { SubagentActivity } from '@deepseek-ai/dsh-subagent'
 import { z } from 'zod'
 
-/** Where our own server puts its tokens, in the `_meta` of a prompt's response. */
+const count = z.number().int().nonnegative()
+
+/** Where our own server puts its tokens, in the `_meta` of a prompt's response and of usage updates. */
 const usageMeta = z.object({
   'dsh/usage': z.object({
-    inputTokens: z.number(),
-    outputTokens: z.number(),
-    cachedInputTokens: z.number().optional(),
-    reasoningTokens: z.number().optional(),
+    inputTokens: count,
+    outputTokens: count,
+    cachedInputTokens: count.optional(),
+    reasoningTokens: count.optional(),
   }),
 })
 
+const kindsOfInterest: ReadonlySet<unknown> = new Set<SessionUpdate['sessionUpdate']>([
+  'agent_message_chunk',
+  'agent_thought_chunk',
+  'tool_call',
+  'tool_call_update',
+  'plan',
+  'usage_update',
+])
+
+/** Whether the parameters of a session update hold one that {@link Transcript.add} heeds. */
+export function isOfInterest(params: unknown): boolean {
+  const { update } = (params ?? {}) as { update?: { sessionUpdate?: unknown } | null }
+  return kindsOfInterest.has(update?.sessionUpdate)
+}
+
 /** Turns session updates into activities, and keeps the last message that has text. */
 export class Transcript {
+  /** The child's tokens so far, where it tells them. */
+  usage: Usage | undefined
   private readonly report: (activity: SubagentActivity) => void
-  private readonly tools = new Map<string, string>()
+  private readonly tools = new Map<string, { name: string; isOver: boolean }>()
   private message = ''
   private messageId: string | undefined
   /** The last message before the open one that has text. */
@@ -30,37 +49,47 @@ export class Transcript {
   /** The last message with text, else nothing. */
   get output(): AssistantContent {
     const text = this.message.trim() === '' ? this.earlier : this.message
-    return text.trim() === '' ? [] : [{ type: 'text', text }]
+    return text === '' ? [] : [{ type: 'text', text }]
   }
 
   add(update: SessionUpdate): void {
     switch (update.sessionUpdate) {
-      case 'agent_message_chunk': {
-        const id = update.messageId ?? this.messageId
-        if (id !== this.messageId) this.endMessage()
-        this.messageId = id
-        if (update.content.type !== 'text') break
-        this.message += update.content.text
-        this.report({ kind: 'text', text: update.content.text })
+      case 'agent_message_chunk':
+        if (update.content.type === 'text') this.addText(update.content.text, update.messageId)
         break
-      }
       case 'agent_thought_chunk':
         if (update.content.type !== 'text') break
         this.report({ kind: 'reasoning', text: update.content.text })
         break
       case 'tool_call':
-        this.endMessage()
-        this.addTool(update)
-        break
       case 'tool_call_update':
         this.addTool(update)
         break
       case 'plan':
         this.report({ kind: 'plan', text: update.entries.map(({ content }) => content).join('\n') })
         break
+      case 'usage_update':
+        this.addUsage(update)
+        if (this.usage !== undefined) this.report({ kind: 'usage', usage: this.usage })
+        break
       default:
       // Commands, modes and the like: nothing that a parent needs to know.
     }
+  }
+
+  /** Takes over the tokens from a message that may tell them. */
+  addUsage(message: { readonly _meta?: unknown }): void {
+    const meta = usageMeta.safeParse(message['_meta'])
+    if (meta.success) this.usage = meta.data['dsh/usage']
+  }
+
+  private addText(text: string, id: string | null | undefined): void {
+    if (id != null && id !== this.messageId) {
+      this.endMessage()
+      this.messageId = id
+    }
+    this.message += text
+    this.report({ kind: 'text', text })
   }
 
   private endMessage(): void {
@@ -78,18 +107,17 @@ export class Transcript {
     status?: string | null
   }): void {
     const { toolCallId: callId, status, title } = call
-    const name = call.name ?? this.tools.get(callId) ?? call.kind ?? 'tool'
-    if (!this.tools.has(callId)) {
+    let tool = this.tools.get(callId)
+    if (tool === undefined) {
+      tool = { name: call.name ?? call.kind ?? 'tool', isOver: false }
+      this.tools.set(callId, tool)
+      // Where messages have no ids, calls part them.
+      if (this.messageId === undefined) this.endMessage()
+      const { name } = tool
       this.report({ kind: 'tool-start', callId, name, ...(title != null && { title }) })
     }
-    this.tools.set(callId, name)
-    if (status !== 'completed' && status !== 'failed') return
-    this.report({ kind: 'tool-end', callId, name, isError: status === 'failed' })
+    if (tool.isOver || (status !== 'completed' && status !== 'failed')) return
+    tool.isOver = true
+    this.report({ kind: 'tool-end', callId, name: tool.name, isError: status === 'failed' })
   }
-}
-
-/** The tokens of a turn, where the agent tells them. */
-export function usageOf(response: PromptResponse): Usage | undefined {
-  const meta = usageMeta.safeParse(response['_meta'])
-  return meta.success ? meta.data['dsh/usage'] : undefined
 }
