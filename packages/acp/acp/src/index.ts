@@ -1,0 +1,28 @@
+/** Front end that serves the agents over the Agent Client Protocol on stdin and stdout. */
+import type { Context } from '@deepseek-ai/cordis'
+import type { FrontEnd } from '@deepseek-ai/dsh-app'
+import z from '@deepseek-ai/schemastery'
+import { serveAcp } from './serve.ts'
+
+export * from './errors.ts'
+
+export const name = 'acp'
+export const inject = ['app', 'agents', 'llm', 'sessions', 'tools']
+
+export interface Config {
+  /** Tools whose calls, those of child agents included, run only when the client permits them. */
+  ask: string[]
+}
+
+export const Config: z<Partial<Config>, Config> = z.object({
+  ask: z.array(z.string()).default([]),
+})
+
+export function apply(ctx: Context, config: Config): void {
+  const { streams } = ctx.app
+  const frontEnd: FrontEnd = {
+    name: 'acp',
+    serve: (request, control) => serveAcp(ctx, { config, streams, request, control }),
+  }
+  ctx.app.registerFrontEnd(frontEnd)
+}

@@ -1,0 +1,141 @@
+/** Ties a connection to the streams of the command and to the events of the context. */
+import { readFileSync } from 'node:fs'
+import { Readable, Writable } from 'node:stream'
+import { MessageTooLargeError, ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
+import type { Context } from '@deepseek-ai/cordis'
+import type { Agent } from '@deepseek-ai/dsh-agent'
+import type { AppRequest, AppStreams, FrontEndControl } from '@deepseek-ai/dsh-app'
+import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import type { SessionId, SessionTable } from '@deepseek-ai/dsh-session'
+import type { FsService } from '@deepseek-ai/dsh-fs-local'
+import type { SubagentRunEnd } from '@deepseek-ai/dsh-subagent'
+import { AcpError } from './errors.ts'
+import type { Config } from './index.ts'
+import { AcpServer } from './server.ts'
+
+/** One call of the front end's `serve`. */
+export interface Serving {
+  readonly config: Config
+  readonly streams: AppStreams
+  readonly request: AppRequest
+  readonly control: FrontEndControl
+}
+
+/**
+ * Serves until the client closes stdin or the command must end; all its agents are gone then.
+ * @throws AcpError `UNSUPPORTED_REQUEST`, `UNKNOWN_TOOL`.
+ */
+export async function serveAcp(
+  ctx: Context,
+  { config, streams, request, control }: Serving,
+): Promise<number> {
+  refuseUnsupported(request)
+  const { logger } = ctx
+  const server = new AcpServer({
+    agents: ctx.agents.registry,
+    models: ctx.llm.registry,
+    sessions: ctx.sessions.table,
+    hasStore: await hasStore(ctx.sessions.table),
+    version: ownVersion(),
+    asks: checkedAsks(ctx.tools.table.names(), config),
+    model: request.model,
+    readText: (agent, path) => textOf(ctx.get('fs'), agent, path),
+    warn: (message) => logger.warn(message),
+    report: (error) => logger.error(error),
+  })
+  if (streams.stdin.isTTY) streams.stderr.write(forPeople)
+  const unfollow = follow(ctx, server)
+  const connection = server.app().connect(streamOf(streams))
+  const onAbort = (): void => connection.close()
+  if (control.signal.aborted) onAbort()
+  control.signal.addEventListener('abort', onAbort, { once: true })
+  await connection.closed
+  control.signal.removeEventListener('abort', onAbort)
+  await server.dispose()
+  unfollow()
+  const { reason } = connection.signal
+  if (!(reason instanceof MessageTooLargeError)) return 0
+  logger.error(reason)
+  return 1
+}
+
+const forPeople = 'serving the Agent Client Protocol: a client speaks it on stdin and stdout\n'
+
+function refuseUnsupported({ prompt, resume }: AppRequest): void {
+  const option = prompt !== undefined ? '-p' : resume !== undefined ? '--resume' : undefined
+  if (option === undefined) return
+  throw new AcpError(
+    'UNSUPPORTED_REQUEST',
+    `${option} cannot go with a front end that serves the Agent Client Protocol: its client gives prompts and loads sessions`,
+  )
+}
+
+/** A name that is misspelt would leave its tool unguarded. */
+function checkedAsks(known: readonly string[], { ask }: Config): ReadonlySet<string> {
+  for (const tool of ask) {
+    if (known.includes(tool)) continue
+    const names = known.join(', ') || 'none'
+    throw new AcpError(
+      'UNKNOWN_TOOL',
+      `config key "ask" names the unknown tool "${tool}" (registered: ${names})`,
+    )
+  }
+  return new Set(ask)
+}
+
+/** Only the attempt tells: no store takes this id, and without a store none is asked. */
+async function hasStore(sessions: SessionTable): Promise<boolean> {
+  try {
+    await sessions.load('' as SessionId)
+    return true
+  } catch (error) {
+    return !isHarnessError(error) || error.code !== 'NO_STORE'
+  }
+}
+
+function ownVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+async function textOf(
+  fs: FsService | undefined,
+  agent: Agent,
+  path: string,
+): Promise<string | undefined> {
+  try {
+    return (await fs?.readBytes(agent, path))?.toString()
+  } catch {
+    // No such file, or one that the tool will refuse.
+    return undefined
+  }
+}
+
+/** Hands what happens to the sessions that it belongs to, until the returned function is called. */
+function follow(ctx: Context, server: AcpServer): () => void {
+  const undo = [
+    ctx.on('agent/delta', ({ agent, kind, text }) =>
+      server.get(agent.id)?.narrator.delta(kind, text),
+    ),
+    ctx.on('session/event', ({ session, event }) => server.get(session.id)?.onEvent(event)),
+    ctx.on('tools/progress', ({ call, progress: { text } }) => {
+      if (text !== undefined) server.get(call.agent.id)?.narrator.progress(call.callId, text)
+    }),
+    ctx.on('subagent/end', ({ parent, usage }: SubagentRunEnd) => {
+      if (usage !== undefined) server.get(parent.id)?.addUsage(usage)
+    }),
+    ctx.on('tools/execute', (call, next) => {
+      const session = server.sessionOf(call.agent.id)
+      return session === undefined ? next() : session.gate.pass(call, next)
+    }),
+  ]
+  return () => {
+    for (const off of undo) off()
+  }
+}
+
+function streamOf({ stdin, stdout }: AppStreams): Stream {
+  // The web stream types of Node and of the SDK differ in name only.
+  const input = Readable.toWeb(stdin) as ReadableStream<Uint8Array>
+  return ndJsonStream(Writable.toWeb(stdout), input)
+}

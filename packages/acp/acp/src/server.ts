@@ -1,0 +1,230 @@
+/** Serves one client: the methods of the protocol, and the sessions that it opened. */
+import {
+  agent as agentApp,
+  type AgentApp,
+  type AgentContext,
+  type InitializeResponse,
+  methods,
+  type NewSessionRequest,
+  type NewSessionResponse,
+  PROTOCOL_VERSION,
+  type PromptRequest,
+  type PromptResponse,
+  RequestError,
+  type ResumeSessionRequest,
+  type SessionConfigOption,
+  type SetSessionConfigOptionRequest,
+} from '@agentclientprotocol/sdk'
+import type { AgentHandle, AgentRegistry } from '@deepseek-ai/dsh-agent'
+import type { ModelRegistry } from '@deepseek-ai/dsh-llm'
+import type { SessionId, SessionTable } from '@deepseek-ai/dsh-session'
+import { fromAcpPrompt } from './content.ts'
+import { invalidParams, invalidRequest, told } from './errors.ts'
+import type { ReadText } from './gate.ts'
+import { AcpSession } from './session.ts'
+import { depthIn, modelOption, workspaceOf } from './setup.ts'
+
+/** The plain registries that a server works with, resolved once, and what the config says. */
+export interface ServerOptions {
+  readonly agents: AgentRegistry
+  readonly models: ModelRegistry
+  readonly sessions: SessionTable
+  /** Whether sessions outlive the process. */
+  readonly hasStore: boolean
+  readonly version: string
+  /** Tools whose calls wait for a permission. */
+  readonly asks: ReadonlySet<string>
+  /** Of new sessions; absent: the agents' default. */
+  readonly model?: string | undefined
+  readonly readText: ReadText
+  readonly warn: (message: string) => void
+  readonly report: (error: unknown) => void
+}
+
+type Setup = Pick<ResumeSessionRequest, 'cwd' | 'mcpServers' | 'additionalDirectories'>
+type ConfigOptions = { configOptions: SessionConfigOption[] }
+
+/** The sessions of one connection, and how the client reaches them. */
+export class AcpServer {
+  private readonly options: ServerOptions
+  private readonly sessions = new Map<string, AcpSession>()
+  private isClosed = false
+
+  constructor(options: ServerOptions) {
+    this.options = options
+  }
+
+  /** The session in which an agent works: its own, or that of the agent above it. */
+  sessionOf(id: SessionId): AcpSession | undefined {
+    const session = this.sessions.get(id)
+    if (session !== undefined) return session
+    const parent = this.options.sessions.get(id)?.header.parentSession
+    return parent === undefined ? undefined : this.sessionOf(parent)
+  }
+
+  /** The session of exactly this agent. */
+  get(id: SessionId): AcpSession | undefined {
+    return this.sessions.get(id)
+  }
+
+  /** Cancels and disposes every agent of the client, also those that are just being opened. */
+  async dispose(): Promise<void> {
+    this.isClosed = true
+    await Promise.all(Array.from(this.sessions.values(), (session) => session.dispose()))
+    this.sessions.clear()
+  }
+
+  /** The protocol, to be connected once. */
+  app(): AgentApp {
+    const { agent } = methods
+    const { report } = this.options
+    const app = agentApp({ name: 'dsh' })
+      .onRequest(agent.initialize, () => this.initialize())
+      .onRequest(
+        agent.session.new,
+        told(report, (request, client) => this.create(request, client)),
+      )
+      .onRequest(agent.session.prompt, (context) => {
+        // `$/cancel_request` ends a turn too.
+        const onAbort = (): void => this.sessions.get(context.params.sessionId)?.cancel()
+        context.signal.addEventListener('abort', onAbort, { once: true })
+        return told(report, (request: PromptRequest) => this.prompt(request))(context)
+      })
+      .onRequest(
+        agent.session.close,
+        told(report, ({ sessionId }) => this.close(sessionId)),
+      )
+      .onRequest(
+        agent.session.setConfigOption,
+        told(report, (request) => this.configure(request)),
+      )
+      .onNotification(agent.session.cancel, ({ params }) =>
+        this.sessions.get(params.sessionId)?.cancel(),
+      )
+    if (!this.options.hasStore) return app
+    return app
+      .onRequest(
+        agent.session.resume,
+        told(report, (request, client) => this.resume(request, client)),
+      )
+      .onRequest(
+        agent.session.load,
+        told(report, async (request, client) => {
+          const configured = await this.resume(request, client)
+          await this.require(request.sessionId).replay()
+          return configured
+        }),
+      )
+  }
+
+  private initialize(): InitializeResponse {
+    const { hasStore, models, version } = this.options
+    return {
+      protocolVersion: PROTOCOL_VERSION,
+      agentInfo: { name: 'dsh', version },
+      authMethods: [],
+      agentCapabilities: {
+        loadSession: hasStore,
+        promptCapabilities: {
+          image: models.list().some(({ images }) => images === true),
+          embeddedContext: true,
+        },
+        sessionCapabilities: { close: {}, ...(hasStore && { resume: {} }) },
+      },
+    }
+  }
+
+  private async create(
+    request: NewSessionRequest,
+    client: AgentContext,
+  ): Promise<NewSessionResponse> {
+    const { agents, model } = this.options
+    const cwd = await this.checked(request)
+    const depth = depthIn(request)
+    const handle = agents.create({
+      cwd,
+      delegationDepth: depth,
+      options: { subagentDepth: depth, ...(model !== undefined && { model }) },
+    })
+    const session = await this.admit(handle, client)
+    return { sessionId: session.id, ...this.configOf(session) }
+  }
+
+  private async resume(
+    request: ResumeSessionRequest,
+    client: AgentContext,
+  ): Promise<ConfigOptions> {
+    const { sessionId } = request
+    const cwd = await this.checked(request)
+    if (this.sessions.has(sessionId)) throw invalidRequest(`session "${sessionId}" is open already`)
+    const handle = await this.options.agents.resume(sessionId as SessionId)
+    if (handle.agent.cwd !== cwd) {
+      await handle.dispose()
+      throw invalidParams(`session "${sessionId}" works in "${handle.agent.cwd}", not in "${cwd}"`)
+    }
+    return this.configOf(await this.admit(handle, client))
+  }
+
+  private async prompt({ sessionId, prompt }: PromptRequest): Promise<PromptResponse> {
+    const session = this.require(sessionId)
+    return session.prompt(fromAcpPrompt(prompt, this.options.models.get(session.agent.model)))
+  }
+
+  private async close(sessionId: string): Promise<void> {
+    await this.require(sessionId).dispose()
+    this.sessions.delete(sessionId)
+  }
+
+  private async configure(request: SetSessionConfigOptionRequest): Promise<ConfigOptions> {
+    const { sessionId, configId, value } = request
+    const session = this.require(sessionId)
+    if (configId !== 'model') throw invalidParams(`no option "${configId}" (offered: model)`)
+    if (typeof value !== 'string') throw invalidParams('option "model" takes the name of a model')
+    session.agent.setModel(value)
+    return this.configOf(session)
+  }
+
+  private configOf({ agent }: AcpSession): ConfigOptions {
+    return { configOptions: [modelOption(this.options.models.list(), agent.model)] }
+  }
+
+  private require(sessionId: string): AcpSession {
+    const session = this.sessions.get(sessionId)
+    if (session === undefined) throw RequestError.sessionNotFound(sessionId)
+    return session
+  }
+
+  private checked({ cwd, mcpServers = [], additionalDirectories = [] }: Setup): Promise<string> {
+    if (additionalDirectories.length > 0) {
+      throw invalidParams('additionalDirectories are not supported: leave them out')
+    }
+    if (mcpServers.length > 0) {
+      const names = mcpServers.map(({ name }) => `"${name}"`).join(', ')
+      this.options.warn(`MCP servers are not supported, so these are not connected: ${names}`)
+    }
+    return workspaceOf(cwd)
+  }
+
+  private async admit(handle: AgentHandle, client: AgentContext): Promise<AcpSession> {
+    if (this.isClosed) {
+      await handle.dispose()
+      throw invalidRequest('the connection is closed')
+    }
+    const { asks, readText } = this.options
+    const sessionId = handle.agent.id
+    const session = new AcpSession({
+      handle,
+      asks,
+      readText,
+      send: (update) => client.notify(methods.client.session.update, { sessionId, update }),
+      ask: (toolCall, options, cancellationSignal) =>
+        client.request(
+          methods.client.session.requestPermission,
+          { sessionId, toolCall, options },
+          { cancellationSignal, stopWaitingOnCancel: true },
+        ),
+    })
+    this.sessions.set(sessionId, session)
+    return session
+  }
+}

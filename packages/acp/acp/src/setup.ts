@@ -1,0 +1,46 @@
+/** Checks what a client says of a session that it opens. */
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { isAbsolute, resolve } from 'node:path'
+import type { NewSessionRequest, SessionConfigOption } from '@agentclientprotocol/sdk'
+import { messageOf, type ModelInfo } from '@deepseek-ai/dsh-llm'
+import { invalidParams } from './errors.ts'
+
+/** The folder of a session, as a normal path. @throws RequestError -32602 unless it can be entered. */
+export async function workspaceOf(cwd: string): Promise<string> {
+  if (!isAbsolute(cwd)) throw invalidParams(`cwd "${cwd}" is not an absolute path`)
+  const folder = resolve(cwd)
+  try {
+    if ((await stat(folder)).isDirectory()) {
+      await access(folder, constants.X_OK)
+      return folder
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw invalidParams(`cwd "${cwd}" does not exist`)
+    throw invalidParams(`cwd "${cwd}" cannot be entered: ${messageOf(error)}`)
+  }
+  throw invalidParams(`cwd "${cwd}" is not a folder`)
+}
+
+/**
+ * How deep the session is in a tree of delegations that began in another process; 0 when nobody says.
+ * @throws RequestError -32602 for what is no depth.
+ */
+export function depthIn({ _meta: meta }: NewSessionRequest): number {
+  const depth = meta?.['dsh/depth'] ?? 0
+  if (typeof depth === 'number' && Number.isSafeInteger(depth) && depth >= 0) return depth
+  throw invalidParams('_meta "dsh/depth" must be a whole number from 0 on')
+}
+
+/** The choice of a model. */
+export function modelOption(models: readonly ModelInfo[], current: string): SessionConfigOption {
+  return {
+    type: 'select',
+    id: 'model',
+    category: 'model',
+    name: 'Model',
+    currentValue: current,
+    options: models.map(({ name }) => ({ value: name, name })),
+  }
+}
