@@ -57,19 +57,6 @@ export function textOf({ content }: Pick<ToolResult, 'content'>): string {
   return content.map((block) => (block.type === 'text' ? block.text : '')).join('')
 }
 
-/** The lines of all warnings that are logged from now on. */
-export function collectWarnings(ctx: Context): string[] {
-  const warnings: string[] = []
-  ctx.logger.exporter({
-    // Without it, an exporter gets errors and infos alone.
-    levels: { default: 2 },
-    export: ({ type, args }) => {
-      if (type === 'warn') warnings.push(args.join(' '))
-    },
-  })
-  return warnings
-}
-
 /** How many listeners the context has, over all events. */
 export function countListeners(ctx: Context): number {
   const hooks = Object.values(ctx.root.events._hooks)

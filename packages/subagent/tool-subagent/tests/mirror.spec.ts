@@ -2,10 +2,16 @@ import type { Context } from '@deepseek-ai/cordis'
 import * as agentCore from '@deepseek-ai/dsh-agent-core'
 import SubagentService from '@deepseek-ai/dsh-subagent'
 import { createMockProvider } from '@deepseek-ai/dsh-subagent-mock'
-import { bootYml, gate, scriptedModel, testContext } from '@deepseek-ai/dsh-testkit'
+import {
+  bootYml,
+  collectWarnings,
+  gate,
+  scriptedModel,
+  testContext,
+} from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import * as plugin from '../src/index.ts'
-import { call, collectWarnings, core, countListeners, entry, fiberOf, textOf } from './helpers.ts'
+import { call, core, countListeners, entry, fiberOf, textOf } from './helpers.ts'
 
 const mock = entry('subagent-mock')
 const tool = entry('tool-subagent', { provider: 'mock' })

@@ -60,7 +60,7 @@ function providerOf(config: Config): MockProvider {
     capabilities: { outputSchema, depthLimit, toolFilter },
     inheritsParentContext,
     script: scriptOf(config),
-    isDeaf: config.deaf,
+    isDeaf: () => config.deaf,
     ...(config.failure === 'throws-at-start' && {
       startError: new Error('the mock does not start'),
     }),

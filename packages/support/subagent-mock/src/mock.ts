@@ -46,8 +46,8 @@ export interface MockOptions {
   readonly script?: MockScript
   /** Thrown by each start, before there is a child. */
   readonly startError?: Error
-  /** Whether a cancel goes unheard, so that only the script or `dispose()` ends a run. */
-  readonly isDeaf?: boolean
+  /** Tells children that do not hear a cancel: only their script or `dispose()` ends them. */
+  readonly isDeaf?: (request: SubagentStartRequest) => boolean
 }
 
 export interface MockProvider extends SubagentProvider {
@@ -108,7 +108,8 @@ class MockRun implements SubagentRun {
   }
 
   cancel(reason?: string): void {
-    if (this.spec.options.isDeaf !== true) this.end(reason)
+    const { options, request } = this.spec
+    if (options.isDeaf?.(request) !== true) this.end(reason)
   }
 
   dispose(): Promise<void> {
