@@ -2,6 +2,7 @@
 import { type Context, Service } from '@deepseek-ai/cordis'
 import { createNotify } from '@deepseek-ai/dsh-llm'
 import type { SessionId } from '@deepseek-ai/dsh-session'
+import type {} from '@deepseek-ai/dsh-system-prompt'
 import z from '@deepseek-ai/schemastery'
 import { AgentRegistry } from './registry.ts'
 import type {
