@@ -5,8 +5,10 @@ import {
   client as clientApp,
   type ClientConnection,
   type ClientContext,
+  type ContentBlock,
   methods,
   ndJsonStream,
+  type NewSessionRequest,
   type RequestPermissionRequest,
   type RequestPermissionResponse,
   type SessionNotification,
@@ -28,10 +30,10 @@ export interface ServerSetup {
   readonly files?: Readonly<Record<string, string>>
   /** What stderr may show; else it must stay empty. */
   readonly expectErrors?: RegExp
+  /** What is to be there before the server serves. */
+  readonly prepare?: (ctx: Context) => void
   /** Folder of an earlier server, to go on in. */
   readonly folder?: string
-  /** Bytes that the client takes before it must read. */
-  readonly room?: number
 }
 
 export interface Server {
@@ -50,22 +52,22 @@ export interface Server {
 
 /** Boots the yml and serves; after the test stdin ends, and every line of stdout must be a frame. */
 export async function startServer(setup: ServerSetup = {}): Promise<Server> {
-  const { models = [], config = {}, entries = '', request, files, room } = setup
+  const { models = [], config = {}, entries = '', request, files } = setup
   const yml = `- name: '@deepseek-ai/dsh-agent-core'
 - name: '@deepseek-ai/dsh-acp'
   config: ${JSON.stringify(config)}
 ${entries}`
   const folder = setup.folder ?? (await temporaryProject({ ...files, 'cordis.yml': yml }))
   const stdin = new PassThrough()
-  const stdout = new PassThrough({ ...(room !== undefined && { highWaterMark: room }) })
+  const stdout = new PassThrough()
   const stderr = new PassThrough().setEncoding('utf8')
   const text = { stdout: '', stderr: '' }
   stdout.on('data', (chunk: Buffer) => (text.stdout += chunk.toString('latin1')))
   stderr.on('data', (chunk: string) => (text.stderr += chunk))
-  if (room !== undefined) stdout.pause()
   const streams = { stdin, stdout, stderr } as unknown as AppStreams
   const app = await boot(join(folder, 'cordis.yml'), { streams, ...(request && { request }) })
   for (const model of models) app.ctx.llm.registerAdapter(model)
+  setup.prepare?.(app.ctx)
   const controller = new AbortController()
   const { slot, request: asked } = app.ctx.app
   const code = slot.serve(asked, controller.signal, async () => {})
@@ -97,15 +99,18 @@ export interface Client {
   readonly notifications: readonly SessionNotification[]
   readonly questions: readonly RequestPermissionRequest[]
   /** The updates of a session, of one kind when that is given. */
-  updates<Kind extends SessionUpdate['sessionUpdate']>(
+  readonly updates: <Kind extends SessionUpdate['sessionUpdate']>(
     sessionId: string,
     kind: Kind,
-  ): Extract<SessionUpdate, { sessionUpdate: Kind }>[]
+  ) => Extract<SessionUpdate, { sessionUpdate: Kind }>[]
   /** All that the agent wrote in a session. */
-  textOf(sessionId: string): string
+  readonly textOf: (sessionId: string) => string
   /** Opens a session; gives its id. */
-  open(cwd: string, meta?: Record<string, unknown>): Promise<string>
-  prompt(sessionId: string, text: string): Promise<{ stopReason: string; usage: unknown }>
+  readonly open: (cwd: string, meta?: Record<string, unknown>) => Promise<string>
+  readonly prompt: (
+    sessionId: string,
+    text: string,
+  ) => Promise<{ stopReason: string; usage: unknown }>
 }
 
 /** Connects a client to a server and shakes hands. */
@@ -141,11 +146,11 @@ export async function connect(
         .map(({ content }) => (content.type === 'text' ? content.text : ''))
         .join(''),
     open: async (cwd, meta) => {
-      const request = { cwd, mcpServers: [], ...(meta && { _meta: meta }) }
+      const request: NewSessionRequest = { cwd, mcpServers: [], ...(meta && { _meta: meta }) }
       return (await agent.request(methods.agent.session.new, request)).sessionId
     },
     prompt: async (sessionId, text) => {
-      const prompt = [{ type: 'text' as const, text }]
+      const prompt: ContentBlock[] = [{ type: 'text', text }]
       const response = await agent.request(methods.agent.session.prompt, { sessionId, prompt })
       const { stopReason, _meta: meta } = response
       return { stopReason, usage: meta?.['dsh/usage'] }
