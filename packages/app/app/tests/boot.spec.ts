@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { boot, type FrontEnd } from '@deepseek-ai/dsh-app'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
@@ -144,6 +144,14 @@ describe('boot', () => {
   })
 })
 
+const slow = `
+import { setTimeout as delay } from 'node:timers/promises'
+export async function apply() {
+  await delay(50)
+  globalThis.dshTest.push('slow is there')
+}
+`
+
 /** What the front end of the test does when it serves. */
 function serveWith(
   serve: (
@@ -154,6 +162,19 @@ function serveWith(
 ): void {
   Object.assign(globalThis, { dshTestServe: serve })
 }
+
+test('a plugin that disposes itself does not change the yml', async () => {
+  const yml = '# a comment\n- name: ./leaves.ts\n'
+  const path = await config(yml, {
+    'leaves.ts': 'export function apply(ctx) {\n  setImmediate(() => ctx.fiber.dispose())\n}\n',
+  })
+  const app = await boot(path, createStreams())
+  const [, entry] = app.ctx.loader.entries()
+  await waitFor('it is gone', () => entry?.disabled === true)
+
+  expect(await app.dispose()).toBe(true)
+  expect(await readFile(path, 'utf8')).toBe(yml)
+})
 
 describe('serve', () => {
   const reloadable = `
@@ -166,6 +187,7 @@ export function apply(ctx, config) {
   async function booted(request: { prompt?: string } = {}) {
     const path = await config('- name: ./front.ts\n  config: { n: 1 }\n', {
       'front.ts': reloadable,
+      'slow.ts': slow,
     })
     const { streams, stderr } = createStreams()
     const app = await boot(path, { streams, request })
@@ -230,6 +252,23 @@ export function apply(ctx, config) {
 
     expect(await serving).toBe(5)
     expect(served).toEqual([1, 2])
+  })
+
+  test('waits until everything is at rest before it serves anew', async () => {
+    const seen = trace()
+    serveWith((_request, { signal }, { n }) => {
+      seen.push(`serve ${n}`)
+      return n === 2
+        ? Promise.resolve(2)
+        : new Promise((resolve) => signal.addEventListener('abort', () => resolve(0)))
+    })
+    const { app, change } = await booted()
+
+    const serving = app.serve(new AbortController().signal)
+    await change('- name: ./front.ts\n  config: { n: 2 }\n- name: ./slow.ts\n')
+
+    expect(await serving).toBe(2)
+    expect(seen).toEqual(['serve 1', 'slow is there', 'serve 2'])
   })
 
   test('does not ask twice: a prompt ends with the front end that had it', async () => {

@@ -50,6 +50,7 @@ export function createTerminal({ isTTY = true, columns = 60 } = {}): Terminal {
 
 const entries = `
 - name: '@deepseek-ai/dsh-agent-core'
+  config: { abortGraceMs: 60000, stopGraceMs: 10 }
 - name: '@deepseek-ai/dsh-subagent'
 - name: '@deepseek-ai/dsh-subagent-spawn'
 - name: '@deepseek-ai/dsh-tool-subagent'

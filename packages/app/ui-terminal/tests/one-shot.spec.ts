@@ -88,6 +88,22 @@ describe('one answer', () => {
     expect(hooks()).toBe(before)
   })
 
+  test('is not mixed with what the agents of others do', async () => {
+    const { app, stderr } = await asking(async (request, index) => {
+      const [first] = request.messages[0]?.content ?? []
+      const task = first?.type === 'text' ? first.text : ''
+      if (task === 'work' || index > 0) return 'done'
+      if (task === 'hi') await other.agent.send('on my own')
+      const description = task === 'hi' ? 'mine' : 'not mine'
+      return { calls: [{ name: 'delegate', input: { description, prompt: 'work' } }] }
+    })
+    const other = app.ctx.agents.create({ cwd: '/' })
+
+    expect(await app.begin()).toBe(0)
+    expect(stderr()).toContain('-> mine [spawn] started')
+    expect(stderr()).not.toContain('not mine')
+  })
+
   test('is left at once at the second SIGINT', async () => {
     const door = gate()
     const { app, shows } = await asking([{ calls: [{ name: 'deaf' }] }])
@@ -181,23 +197,6 @@ describe('--output json', () => {
       error: { code: 'ABORTED' },
       children: [{ label: 'task', provider: 'spawn', stopReason: 'aborted', children: [] }],
     })
-  })
-
-  test('passes over the agents of others', async () => {
-    const { app, stdout } = await asking(
-      (_request, index) =>
-        index === 0
-          ? { calls: [{ name: 'delegate', input: { description: 'task', prompt: 'x' } }] }
-          : 'done',
-      { output: 'json' },
-    )
-    const other = app.ctx.agents.create({ cwd: '/' })
-    await other.agent.send('on my own')
-
-    await app.begin()
-
-    expect(JSON.parse(stdout())).toMatchObject({ children: [{ label: 'task' }] })
-    expect((JSON.parse(stdout()) as { children: unknown[] }).children).toHaveLength(1)
   })
 })
 
