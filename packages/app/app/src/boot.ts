@@ -64,7 +64,9 @@ export async function boot(path: string, options: BootOptions = {}): Promise<App
   readEnvironment(dirname(file))
   const ctx = new Context()
   const { stderr } = streamsOf(options)
-  const log = new StderrLog((line) => stderr.write(`${line}\n`))
+  const log = new StderrLog((text) => {
+    if (ctx.get('app')?.slot.log(text) !== true) stderr.write(`${text}\n`)
+  })
   ctx.logger.exporter(log)
   log.hold()
   try {

@@ -48,6 +48,8 @@ export interface FrontEndControl {
   readonly signal: AbortSignal
   /** Takes SIGINT from here on; without a handler it aborts the signal. */
   readonly onInterrupt: (handler: () => void) => void
+  /** Takes what plugins log, a line or more at a time, in place of stderr. */
+  readonly onLog: (handler: (text: string) => void) => void
 }
 
 /** What {@link AppService} hands to the front end. */
@@ -92,6 +94,7 @@ export class FrontEndSlot {
   private current: Occupant | undefined
   private arrival = Promise.withResolvers<void>()
   private interruptHandler: (() => void) | undefined
+  private logHandler: ((text: string) => void) | undefined
   private readonly tell: (error: unknown) => void
 
   constructor(tell: (error: unknown) => void) {
@@ -149,6 +152,13 @@ export class FrontEndSlot {
     return handler !== undefined
   }
 
+  /** Passes on what was logged. @returns whether the front end shows it. */
+  log(text: string): boolean {
+    const handler = this.logHandler
+    handler?.(text)
+    return handler !== undefined
+  }
+
   /** A reload must not end the command: what is wrong is told, and the next change tries again. */
   private async serveAgain(request: AppRequest, signal: AbortSignal): Promise<number | 'gone'> {
     this.arrival = Promise.withResolvers<void>()
@@ -166,15 +176,19 @@ export class FrontEndSlot {
     request: AppRequest,
     signal: AbortSignal,
   ): Promise<number | 'gone'> {
-    const onInterrupt = (handler: () => void): void => {
+    const onInterrupt: FrontEndControl['onInterrupt'] = (handler) => {
       this.interruptHandler = handler
+    }
+    const onLog: FrontEndControl['onLog'] = (handler) => {
+      this.logHandler = handler
     }
     try {
       const either = AbortSignal.any([signal, gone.signal])
-      const code = await frontEnd.serve(request, { signal: either, onInterrupt })
+      const code = await frontEnd.serve(request, { signal: either, onInterrupt, onLog })
       return gone.signal.aborted && !signal.aborted ? 'gone' : code
     } finally {
       this.interruptHandler = undefined
+      this.logHandler = undefined
     }
   }
 }

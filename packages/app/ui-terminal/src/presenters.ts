@@ -8,7 +8,7 @@ import { Family, followFamily } from './family.ts'
 import { showChildren, showEvent } from './progress.ts'
 import { Screen } from './screen.ts'
 import { failureLine, type Serving } from './serving.ts'
-import { blockText } from './text.ts'
+import { blockText, sanitize } from './text.ts'
 
 /** Follows one session from before it exists. */
 export interface Presenter {
@@ -31,8 +31,9 @@ export function createPresenter(serving: Serving, id: SessionId): Presenter {
 }
 
 /** Progress on stderr, and at the end the answer on stdout. */
-function presentText({ ctx, config, streams }: Serving, id: SessionId): Presenter {
+function presentText({ ctx, config, streams, control }: Serving, id: SessionId): Presenter {
   const screen = new Screen(streams)
+  control.onLog((text) => screen.line(sanitize(text)))
   const record = new TurnRecord()
   return {
     stop: all([

@@ -87,18 +87,23 @@ function startLineOf(member: Member, columns: number): string {
 
 function lineOf(member: Member, columns: number): string {
   const doing = `${indent(member)}${nameOf(member)} | ${member.doing}`
-  return withFacts(doing, ' |', member, columns)
+  const wholeMs = Math.floor(elapsedOf(member) / 1000) * 1000
+  return withFacts(doing, ` | ${formatMs(wholeMs)}`, member, columns)
 }
 
 function endLineOf(member: Member, stopReason: string, columns: number): string {
-  return withFacts(`${indent(member)}${nameOf(member)}`, `: ${stopReason} |`, member, columns)
+  const facts = `: ${stopReason} | ${formatMs(elapsedOf(member))}`
+  return withFacts(`${indent(member)}${nameOf(member)}`, facts, member, columns)
 }
 
 /** The facts stay whole when the line is short. */
-function withFacts(text: string, separator: string, member: Member, columns: number): string {
-  const elapsed = formatMs(performance.now() - member.startedAt)
-  const facts = `${separator} ${elapsed} | ${formatTokens(member.tokens)}`
-  return `${oneLine(text, Math.max(8, columns - facts.length))}${facts}`
+function withFacts(text: string, facts: string, { tokens }: Member, columns: number): string {
+  const tail = `${facts} | ${formatTokens(tokens)}`
+  return `${oneLine(text, Math.max(8, columns - tail.length))}${tail}`
+}
+
+function elapsedOf({ startedAt }: Member): number {
+  return performance.now() - startedAt
 }
 
 function nameOf({ info }: Member): string {

@@ -7,7 +7,7 @@ import { Family } from './family.ts'
 import { showChildren, showEvent } from './progress.ts'
 import { Screen } from './screen.ts'
 import { failureLine, openAgent, type Serving, sessionIdOf } from './serving.ts'
-import { oneLine } from './text.ts'
+import { oneLine, sanitize } from './text.ts'
 
 const interruptedCode = 130
 const help =
@@ -55,6 +55,7 @@ class Repl {
     })
     this.lines.on('SIGINT', () => this.interrupt())
     control.onInterrupt(() => this.interrupt())
+    control.onLog((text) => this.log(sanitize(text)))
     control.signal.addEventListener('abort', () => this.leave(0), { once: true })
     this.undo = [this.showAgent(), showChildren(ctx, new Family(agent.id), this.screen)]
   }
@@ -75,6 +76,7 @@ class Repl {
   close(): void {
     for (const undo of this.undo) undo()
     this.lines.close()
+    if (this.lines.terminal && !this.isRunning) this.screen.text('\n')
     this.output.release()
   }
 
@@ -145,6 +147,14 @@ class Repl {
     this.code = code
     this.agent.cancel('the user left')
     this.left.resolve(undefined)
+  }
+
+  /** Over the prompt that waits, which is then drawn anew. */
+  private log(text: string): void {
+    if (!this.lines.terminal || this.isRunning) return this.screen.line(text)
+    this.output.write('\r\u001b[J')
+    this.screen.line(text)
+    this.lines.prompt(true)
   }
 
   private showAgent(): () => void {

@@ -21,7 +21,8 @@ export class Screen {
   }
 
   get columns(): number {
-    return this.stderr.columns ?? defaultColumns
+    // A terminal that does not know its size says 0.
+    return this.stderr.columns || defaultColumns
   }
 
   /** A piece of an answer; verbatim unless a terminal reads it. */

@@ -32,9 +32,9 @@ export function paint(stream: NodeJS.WriteStream, style: Style, text: string): s
   return stream.isTTY ? styleText(style, text, { stream }) : text
 }
 
-/** For example `850ms`, `12s`, `3m05s`. */
+/** For example `0s`, `850ms`, `12s`, `3m05s`. */
 export function formatMs(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)}ms`
+  if (ms > 0 && ms < 1000) return `${Math.round(ms)}ms`
   const seconds = Math.floor(ms / 1000)
   if (seconds < 60) return `${seconds}s`
   return `${Math.floor(seconds / 60)}m${String(seconds % 60).padStart(2, '0')}s`

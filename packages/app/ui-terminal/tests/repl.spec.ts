@@ -156,6 +156,47 @@ describe('the REPL', () => {
   })
 })
 
+describe('what plugins log', () => {
+  test('is shown over the prompt, which is drawn anew with what was typed', async () => {
+    const { type, shows, stderr, app, code } = await serving(['x'])
+    type('half a li')
+    await shows('half a li')
+
+    app.ctx.logger('plugin').warn('mind \u001b[2Jthis')
+    await shows('\r\u001b[J[warn] plugin: mind this\n')
+    await shows(/mind this\n[^]*> half a li/)
+    type('ne\r')
+    await shows('x\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+    expect(stderr()).toContain('[warn] plugin: mind this\n')
+  })
+
+  test('does not get lost under the live lines of children', async () => {
+    const door = gate()
+    const { type, shows, shown, app, code } = await serving((request, index) => {
+      const [first] = request.messages[0]?.content ?? []
+      if (first?.type === 'text' && first.text === 'child')
+        return { until: door.opened, text: 'ok' }
+      return index === 0
+        ? { calls: [{ name: 'delegate', input: { description: 'task', prompt: 'child' } }] }
+        : 'fine'
+    })
+    type('hi\r')
+    await shows('-> task [spawn]')
+
+    app.ctx.logger('plugin').warn('mind this')
+    await shows('\u001b[1A\u001b[J[warn] plugin: mind this\n')
+    door.open()
+    await shows('fine\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+    expect(shown()).not.toContain('mind this\n\u001b[1A')
+  })
+})
+
 describe('children', () => {
   const calls = [
     { name: 'delegate', input: { description: 'look around', prompt: 'look' } },
@@ -191,7 +232,7 @@ describe('children', () => {
     terminal.type('hi\r')
 
     await terminal.shows(
-      /-> look around \[spawn\] \| wait src\/a\.ts \| \d+ms \| 15 tokens\n-> sum up \[spawn\] \| wait src\/a\.ts \| \d+ms \| 15 tokens\n/,
+      /-> look around \[spawn\] \| wait src\/a\.ts \| 0s \| 15 tokens\n-> sum up \[spawn\] \| wait src\/a\.ts \| 0s \| 15 tokens\n/,
     )
     door.open()
     await terminal.shows(/-> look around \[spawn\]: completed \| \d+ms \| 30 tokens\n/)

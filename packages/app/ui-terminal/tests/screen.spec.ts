@@ -88,4 +88,8 @@ describe('Screen', () => {
     expect(terminal.stdout()).toBe('a')
     expect(file.stdout()).toBe('\u001b[2Ja')
   })
+
+  test('takes a terminal that does not know its size for one of 80 columns', () => {
+    expect(new Screen(createTerminal({ columns: 0 }).streams).columns).toBe(80)
+  })
 })

@@ -36,6 +36,7 @@ describe('oneLine', () => {
 
 describe('formats', () => {
   test.each([
+    [0, '0s'],
     [850, '850ms'],
     [12_999, '12s'],
     [185_000, '3m05s'],
