@@ -53,6 +53,7 @@ function join(a: SessionUpdate, b: SessionUpdate): SessionUpdate | undefined {
     if (a.sessionUpdate === 'tool_call_update') return { ...a, ...b }
     return a.sessionUpdate === 'tool_call' ? joinCall(a, b) : undefined
   }
+  if (a.sessionUpdate === 'usage_update' && b.sessionUpdate === 'usage_update') return b
   if (!isChunk(a) || !isChunk(b)) return undefined
   if (a.sessionUpdate !== b.sessionUpdate || a.messageId !== b.messageId) return undefined
   if (a.content.type !== 'text' || b.content.type !== 'text') return undefined

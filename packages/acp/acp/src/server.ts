@@ -22,7 +22,7 @@ import { fromAcpPrompt } from './content.ts'
 import { invalidParams, invalidRequest, told } from './errors.ts'
 import type { ReadText } from './gate.ts'
 import { AcpSession } from './session.ts'
-import { depthIn, modelOption, workspaceOf } from './setup.ts'
+import { depthIn, modelOption, tellsDepth, workspaceOf } from './setup.ts'
 
 /** The plain registries that a server works with, resolved once, and what the config says. */
 export interface ServerOptions {
@@ -146,7 +146,8 @@ export class AcpServer {
       delegationDepth: depth,
       options: { subagentDepth: depth, ...(model !== undefined && { model }) },
     })
-    const session = await this.admit(handle, client)
+    // Only another dsh says a depth, and it alone can read the tokens: other clients show a window.
+    const session = await this.admit(handle, client, tellsDepth(request))
     return { sessionId: session.id, ...this.configOf(session) }
   }
 
@@ -205,7 +206,11 @@ export class AcpServer {
     return workspaceOf(cwd)
   }
 
-  private async admit(handle: AgentHandle, client: AgentContext): Promise<AcpSession> {
+  private async admit(
+    handle: AgentHandle,
+    client: AgentContext,
+    tellsUsage = false,
+  ): Promise<AcpSession> {
     if (this.isClosed) {
       await handle.dispose()
       throw invalidRequest('the connection is closed')
@@ -216,6 +221,7 @@ export class AcpServer {
       handle,
       asks,
       readText,
+      tellsUsage,
       send: (update) => client.notify(methods.client.session.update, { sessionId, update }),
       ask: (toolCall, options, cancellationSignal) =>
         client.request(

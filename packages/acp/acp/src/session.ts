@@ -21,6 +21,8 @@ export interface SessionOptions {
   readonly send: (update: SessionUpdate) => Promise<void>
   readonly ask: Ask
   readonly readText: ReadText
+  /** Whether the client is told of tokens as they are used. */
+  readonly tellsUsage: boolean
 }
 
 interface Prompt {
@@ -29,6 +31,9 @@ interface Prompt {
   readonly answered: Promise<void>
 }
 
+/** The protocol wants the size of the context window, which no model adapter tells. */
+const unknownSize = 0
+
 /** Serves one agent to the client. Its owner calls `dispose` on every path. */
 export class AcpSession {
   readonly agent: Agent
@@ -36,11 +41,12 @@ export class AcpSession {
   readonly narrator: Narrator
   private readonly handle: AgentHandle
   private readonly outbox: Outbox
+  private readonly tellsUsage: boolean
   private prompting: Prompt | undefined
   /** Tokens since the last response, those of children included. */
   private usage: Usage = noUsage
 
-  constructor({ handle, asks, send, ask, readText }: SessionOptions) {
+  constructor({ handle, asks, send, ask, readText, tellsUsage }: SessionOptions) {
     const { agent } = handle
     const outbox = new Outbox(send)
     const narrator = new Narrator({
@@ -52,6 +58,7 @@ export class AcpSession {
     this.handle = handle
     this.agent = agent
     this.outbox = outbox
+    this.tellsUsage = tellsUsage
     this.narrator = narrator
     this.gate = new Gate({ agent, asks, outbox, narrator, permissions, readText })
   }
@@ -105,9 +112,16 @@ export class AcpSession {
     this.narrator.event(event)
   }
 
-  /** Counts tokens that the next response tells of. */
+  /** Counts tokens for the next response. */
   addUsage(usage: Usage): void {
     this.usage = addUsage(this.usage, usage)
+    if (!this.tellsUsage) return
+    this.outbox.push({
+      sessionUpdate: 'usage_update',
+      used: this.usage.inputTokens + this.usage.outputTokens,
+      size: unknownSize,
+      _meta: { 'dsh/usage': this.usage },
+    })
   }
 
   private async run(content: UserContent, prompt: Prompt): Promise<PromptResponse> {

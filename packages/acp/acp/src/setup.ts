@@ -23,6 +23,11 @@ export async function workspaceOf(cwd: string): Promise<string> {
   throw invalidParams(`cwd "${cwd}" is not a folder`)
 }
 
+/** Whether the client is a dsh, which knows what else we put into `_meta`. */
+export function tellsDepth({ _meta: meta }: NewSessionRequest): boolean {
+  return meta?.['dsh/depth'] !== undefined
+}
+
 /**
  * How deep the session is in a tree of delegations that began in another process; 0 when nobody says.
  * @throws RequestError -32602 for what is no depth.

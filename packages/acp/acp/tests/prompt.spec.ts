@@ -167,6 +167,28 @@ describe('session/prompt', () => {
     ])
   })
 
+  test('tells another dsh of tokens as they are used, also of a turn that fails', async () => {
+    const usage = { inputTokens: 1, outputTokens: 2 }
+    const error = { code: 'MODEL_AUTH', message: 'the key is wrong' }
+    const model = scriptedModel([
+      { calls: [{ name: 'nothing' }], usage },
+      { text: 'so far', usage, finish: 'error', error },
+    ])
+    const server = await startServer({ models: [model] })
+    const client = await connect(server)
+    const other = await client.open(server.folder)
+    const sessionId = await client.open(server.folder, { 'dsh/depth': 1 })
+
+    await refusal(client.prompt(sessionId, 'hi'))
+    await refusal(client.prompt(other, 'hi'))
+
+    expect(client.updates(sessionId, 'usage_update').map(({ _meta: meta }) => meta)).toEqual([
+      { 'dsh/usage': usage },
+      { 'dsh/usage': { inputTokens: 2, outputTokens: 4 } },
+    ])
+    expect(client.updates(other, 'usage_update')).toEqual([])
+  })
+
   test.each([
     ['max-tokens', 'max_tokens'],
     ['refusal', 'refusal'],
