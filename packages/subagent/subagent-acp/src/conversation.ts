@@ -30,7 +30,7 @@ export interface ConversationOptions {
 
 /** The SDK does not look into responses: these are the parts that are relied on. */
 const handshake = z.object({
-  protocolVersion: z.unknown(),
+  protocolVersion: z.unknown().optional(),
   authMethods: z.array(z.object({ id: z.string() })).catch([]),
 })
 
@@ -45,7 +45,7 @@ const settings = z.object({
     .array(
       z.object({
         id: z.string(),
-        category: z.unknown(),
+        category: z.unknown().optional(),
         // A choice may be a group of choices.
         options: z
           .array(

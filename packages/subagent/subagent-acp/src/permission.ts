@@ -7,7 +7,7 @@ export type PermissionPolicy = 'reject' | 'allow'
 
 /** Options of a kind that is unknown do no harm to the others. */
 export const permissionRequest = z.object({
-  options: z.array(z.object({ optionId: z.string(), kind: z.unknown() })),
+  options: z.array(z.object({ optionId: z.string(), kind: z.unknown().optional() })),
 })
 
 /** A request for permission, as far as its answer depends on it. */
