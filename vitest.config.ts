@@ -7,6 +7,7 @@ export default defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       { extends: true, test: { name: 'unit', include: ['**/tests/**/*.spec.ts'] } },
+      { extends: true, test: { name: 'agents', include: ['**/tests/**/*.agents.ts'] } },
       { extends: true, test: { name: 'live', include: ['**/tests/**/*.live.ts'] } },
     ],
   },

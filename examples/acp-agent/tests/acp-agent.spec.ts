@@ -36,10 +36,13 @@ describe('cordis.demo.yml', () => {
     const client = await connect(server, 'reject_once')
     const sessionId = await client.open(copy.project)
 
-    const turn = client.prompt(sessionId, 'Document priceTag of src/price.js in docs/price.md.')
+    const stopReason = await client.prompt(
+      sessionId,
+      'Document priceTag of src/price.js in docs/price.md.',
+    )
 
-    // The script does not know how to go on.
-    await expect(turn).rejects.toMatchObject({ code: -32603, data: { code: 'NO_RULE' } })
+    expect(stopReason).toBe('end_turn')
+    expect(client.textOf(sessionId)).toContain('I did not write it: the user does not allow')
     await expect(readFile(join(copy.project, 'docs/price.md'))).rejects.toThrow('ENOENT')
   })
 })

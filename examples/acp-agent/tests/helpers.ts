@@ -1,10 +1,12 @@
 /** Runs the real command on a copy of the example, and talks to it. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import {
   client as clientApp,
   type ClientContext,
@@ -16,7 +18,7 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
-import { expect, onTestFinished, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, vi } from 'vitest'
 
 const example = fileURLToPath(new URL('..', import.meta.url))
 const project = fileURLToPath(new URL('../../coding-agent/broken-project', import.meta.url))
@@ -161,4 +163,13 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** Installs a package from npm into a temporary folder, without its scripts; removed after the tests. */
+export async function temporaryInstall(spec: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'dsh-install-'))
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+  const args = ['install', '--prefix', folder, '--no-audit', '--no-fund', '--ignore-scripts', spec]
+  await promisify(execFile)('npm', args, { cwd: folder })
+  return folder
 }
