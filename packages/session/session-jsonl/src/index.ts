@@ -6,9 +6,10 @@ import type { Context } from '@deepseek-ai/cordis'
 import z from '@deepseek-ai/schemastery'
 import { FileStore } from './store.ts'
 
-export * from './errors.ts'
+export { SessionFileError, type SessionFileErrorCode } from './errors.ts'
 export { formatVersion } from './format.ts'
 export { parseSession, readSession, type SessionFile } from './reader.ts'
+export * from './render.ts'
 export * from './summary.ts'
 
 export const name = 'session-jsonl'
@@ -20,7 +21,7 @@ export interface Config {
 }
 
 export const Config: z<Config> = z.object({
-  root: z.string(),
+  root: z.string().min(1),
 })
 
 export function apply(ctx: Context, { root }: Config): void {
@@ -32,14 +33,14 @@ export function apply(ctx: Context, { root }: Config): void {
     warn: (message) => logger.warn(message),
   })
   ctx.effect(function* () {
-    yield () => store.closeAll()
+    yield () => store.flushAll()
     yield ctx.sessions.registerStore(store)
   }, 'session-jsonl')
 }
 
 /** `$XDG_STATE_HOME/dsh/sessions`, by default below `~/.local/state`. */
 export function defaultRoot(): string {
-  const state = process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state')
+  const state = process.env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state')
   return join(state, 'dsh', 'sessions')
 }
 

@@ -2,7 +2,9 @@
 import { isHarnessError, messageOf } from '@deepseek-ai/dsh-llm'
 import {
   Session,
+  SessionError,
   type SessionEvent,
+  type SessionHeader,
   type SessionId,
   type SessionPrefix,
   type SessionStore,
@@ -10,7 +12,7 @@ import {
 } from '@deepseek-ai/dsh-session'
 import { SessionFileError } from './errors.ts'
 import { fileOf } from './format.ts'
-import { lockOwner } from './lock.ts'
+import { assertUnowned, LockTable } from './lock.ts'
 import { readSession, type SessionFile } from './reader.ts'
 import { SessionWriter } from './writer.ts'
 
@@ -25,94 +27,111 @@ export interface FileStoreOptions {
 /** Keeps each session in `<root>/<id>.jsonl`. */
 export class FileStore implements SessionStore {
   private readonly options: FileStoreOptions
+  private readonly locks = new LockTable()
   private readonly writers = new Map<SessionId, SessionWriter>()
-  /** What was loaded, until the session is reopened. */
-  private readonly loaded = new Map<SessionId, SessionFile>()
+  /** What was loaded, until the session is reopened with this header or nobody wants it any more. */
+  private readonly loaded = new WeakMap<SessionHeader, SessionFile>()
 
   constructor(options: FileStoreOptions) {
     this.options = options
   }
 
+  /** @throws SessionFileError `INVALID_SESSION_ID`; for a session that is resumed also `SESSION_IN_USE`, `SESSION_CHANGED`, `SESSION_WRITE_FAILED`. */
   open(session: Session): void {
-    const stored = this.loaded.get(session.id)
-    this.loaded.delete(session.id)
     const file = fileOf(this.options.root, session.id)
-    this.writers.set(session.id, new SessionWriter(file, session, stored))
+    const stored = this.loaded.get(session.header)
+    const writer = new SessionWriter({ file, session, locks: this.locks, stored })
+    // Two that resume one session must not find out only when both have gone on with it.
+    if (stored !== undefined) writer.open()
+    this.writers.set(session.id, writer)
+    if (session.length > (session.header.seedLength ?? 0)) writer.writeSoon()
   }
 
-  append(session: Session, event: SessionEvent): void {
-    this.writers.get(session.id)?.append(event)
+  append({ id }: Session, { type }: SessionEvent): void {
+    if (type === 'turn/start') this.writers.get(id)?.writeSoon()
   }
 
-  async flush(session: Session): Promise<void> {
-    this.writers.get(session.id)?.flush()
+  async flush({ id }: Session): Promise<void> {
+    this.writers.get(id)?.flush()
   }
 
-  async close(session: Session): Promise<void> {
-    const writer = this.writers.get(session.id)
-    this.writers.delete(session.id)
+  async close({ id }: Session): Promise<void> {
+    const writer = this.writers.get(id)
+    this.writers.delete(id)
     writer?.close()
   }
 
-  /** Closes every file. Never throws: what could not be written is told. */
-  closeAll(): void {
+  /** Writes what there is of every session. Never throws: what could not be written is told. */
+  flushAll(): void {
     for (const [id, writer] of this.writers) {
       try {
-        writer.close()
+        writer.flush()
       } catch (error) {
-        this.options.warn(`the last events of session "${id}" were not stored: ${messageOf(error)}`)
+        this.options.warn(`the last events of session "${id}" are not stored: ${messageOf(error)}`)
       }
     }
-    this.writers.clear()
   }
 
   /**
-   * @throws SessionError `UNKNOWN_SESSION`; SessionFileError `SESSION_CORRUPT`, `SESSION_VERSION`,
-   * `SESSION_IN_USE`, `INVALID_SESSION_ID`.
+   * @throws SessionError `UNKNOWN_SESSION`, `DUPLICATE_SESSION`; SessionFileError `SESSION_CORRUPT`,
+   * `SESSION_VERSION`, `SESSION_IN_USE`, `INVALID_SESSION_ID`.
    */
   async load(id: SessionId): Promise<StoredSession> {
-    const { root, warn } = this.options
+    const { root, warn, live } = this.options
     const file = fileOf(root, id)
-    const owner = lockOwner(file)
-    if (owner !== undefined) {
-      throw new SessionFileError('SESSION_IN_USE', `"${file}" is being written by process ${owner}`)
+    if (live(id) !== undefined) {
+      throw new SessionError('DUPLICATE_SESSION', `session "${id}" is already live`)
     }
+    assertUnowned(file)
     const stored = await readSession(root, id)
-    if (stored.torn !== undefined) {
-      warn(
-        `${file}:${stored.torn.line}: the last line is torn; it is set aside when the session goes on`,
-      )
+    const { header, events, torn } = stored
+    if (torn !== undefined) {
+      warn(`${file}:${torn.line}: the last line is torn: it is kept in a file beside this one`)
     }
-    const seed = await this.seedOf(stored)
-    this.loaded.set(id, stored)
-    const { header, events } = stored
+    const seed = await this.seedOf(stored, [id])
+    this.loaded.set(header, stored)
     return { header, events, ...(seed !== undefined && { seed }) }
   }
 
   /** The events that a fork inherited, from its parent's file or its live log. */
-  private async seedOf({ header }: SessionFile): Promise<SessionPrefix | undefined> {
-    const { parentSession, seedLength } = header
-    if (parentSession === undefined || seedLength === undefined) return undefined
-    const session =
-      this.options.live(parentSession) ?? (await this.readParent(header.id, parentSession))
+  private async seedOf(
+    { header }: SessionFile,
+    line: readonly SessionId[],
+  ): Promise<SessionPrefix | undefined> {
+    const { parentSession: id, seedLength } = header
+    if (seedLength === undefined) return undefined
+    if (id === undefined || line.includes(id)) {
+      throw orphan(header.id, `it names "${id ?? 'nobody'}" as its parent`)
+    }
+    const session = this.options.live(id) ?? (await this.readParent(header.id, id, line))
     if (session.length >= seedLength) return { session, length: seedLength }
-    throw new SessionFileError(
-      'SESSION_CORRUPT',
-      `${fileOf(this.options.root, parentSession)}: the fork "${header.id}" needs its first ${seedLength} events, it has ${session.length}`,
+    const file = fileOf(this.options.root, id)
+    throw orphan(
+      header.id,
+      `it needs ${seedLength} events of "${file}", which has ${session.length}`,
     )
   }
 
-  private async readParent(child: SessionId, id: SessionId): Promise<Session> {
+  private async readParent(
+    child: SessionId,
+    id: SessionId,
+    line: readonly SessionId[],
+  ): Promise<Session> {
     try {
       const parent = await readSession(this.options.root, id)
-      return new Session(parent.header, () => {}, await this.seedOf(parent), parent.events)
+      const seed = await this.seedOf(parent, [...line, id])
+      return new Session(parent.header, () => {}, seed, parent.events)
     } catch (error) {
       if (!isHarnessError(error)) throw error
-      throw new SessionFileError(
-        'SESSION_CORRUPT',
-        `the fork "${child}" cannot be read without its parent: ${error.message}`,
-        { cause: error },
-      )
+      throw orphan(child, error.message, error)
     }
   }
+}
+
+function orphan(child: SessionId, why: string, cause?: unknown): SessionFileError {
+  return new SessionFileError(
+    'SESSION_CORRUPT',
+    `the fork "${child}" cannot be read without its parent: ${why}`,
+    { cause },
+  )
 }

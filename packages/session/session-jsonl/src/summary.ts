@@ -1,8 +1,8 @@
 /** What a folder of session files tells at a glance. */
 import { readdir } from 'node:fs/promises'
-import { addUsage, isHarnessError, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
+import { addUsage, messageOf, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
 import type { SessionHeader, SessionId, TurnEndReason } from '@deepseek-ai/dsh-session'
-import { fileOf } from './format.ts'
+import { extension, fileOf } from './format.ts'
 import { lockOwner } from './lock.ts'
 import { readSession, type SessionFile } from './reader.ts'
 
@@ -17,7 +17,7 @@ export interface SessionSummary {
   readonly turns: number
   /** The session's own tokens. */
   readonly usage: Usage
-  /** The start of the first user message, in one line. */
+  /** The label of a child, else the start of the first user message, in one line. */
   readonly title: string
 }
 
@@ -34,57 +34,46 @@ export async function listSessions(root: string): Promise<SessionListing> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
   })
-  const files: SessionFile[] = []
+  const sessions: SessionSummary[] = []
   const problems: string[] = []
-  for (const name of names.filter((item) => item.endsWith('.jsonl'))) {
+  for (const name of names.filter((item) => item.endsWith(extension))) {
     try {
-      files.push(await readSession(root, name.slice(0, -'.jsonl'.length) as SessionId))
+      sessions.push(await summaryOf(root, name.slice(0, -extension.length) as SessionId))
     } catch (error) {
-      if (!isHarnessError(error)) throw error
-      problems.push(error.message)
+      problems.push(messageOf(error))
     }
   }
-  const running = new Set(
-    files
-      .filter(({ header }) => lockOwner(fileOf(root, header.id)) !== undefined)
-      .map(({ header }) => header.id),
-  )
-  const headers = new Map(files.map(({ header }) => [header.id, header]))
-  const sessions = files
-    .map((file) => summaryOf(file, running.has(rootOf(file.header, headers).id)))
-    .toSorted((a, b) => a.header.createdAt - b.header.createdAt)
-  return { sessions, problems }
-}
-
-/** The topmost session of the tree: the one that holds the lock. */
-function rootOf(
-  header: SessionHeader,
-  headers: ReadonlyMap<SessionId, SessionHeader>,
-): SessionHeader {
-  let top = header
-  for (let steps = 0; steps <= headers.size; steps += 1) {
-    const parent = top.parentSession && headers.get(top.parentSession)
-    if (parent === undefined) return top
-    top = parent
+  return {
+    sessions: sessions.toSorted((a, b) => a.header.createdAt - b.header.createdAt),
+    problems,
   }
-  return header
 }
 
-function summaryOf({ header, events }: SessionFile, isWritten: boolean): SessionSummary {
+async function summaryOf(root: string, id: SessionId): Promise<SessionSummary> {
+  // First: a process that ends meanwhile has written its last turn's end.
+  const isWritten = lockOwner(fileOf(root, id)) !== undefined
+  const file = await readSession(root, id)
+  const { header, events } = file
   let usage = noUsage
   let turns = 0
   let state: SessionState = 'empty'
-  let title = ''
   for (const event of events) {
     if (event.type === 'turn/start') {
       turns += 1
       state = isWritten ? 'running' : 'interrupted'
     } else if (event.type === 'turn/end') state = event.data.reason
     else if (event.type === 'assistant/message') usage = addUsage(usage, event.data.usage)
-    else if (event.type === 'user/message' && title === '') {
-      const first = event.data.content[0]
-      title = first?.type === 'text' ? first.text.slice(0, 200).replace(/\s+/g, ' ').trim() : ''
-    }
   }
-  return { header, state, updatedAt: events.at(-1)?.time ?? header.createdAt, turns, usage, title }
+  const updatedAt = events.at(-1)?.time ?? header.createdAt
+  return { header, state, updatedAt, turns, usage, title: titleOf(file) }
+}
+
+const maxTitleLength = 200
+
+function titleOf({ header, events }: SessionFile): string {
+  const { label } = header.origin ?? {}
+  if (label !== undefined) return label
+  const input = events.find((event) => event.type === 'user/message')
+  const text = input?.data.content.find((block) => block.type === 'text')?.text ?? ''
+  return text.slice(0, maxTitleLength).toWellFormed().replace(/\s+/g, ' ').trim()
 }
