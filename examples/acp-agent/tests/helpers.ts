@@ -1,5 +1,5 @@
 /** Runs the real command on a copy of the example, and talks to it. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -155,14 +155,11 @@ export async function connect({ stdin, stdout }: Started, optionId: string): Pro
   }
 }
 
-/** Whether a process is there. */
+/** Whether a process runs; one that has ended and waits for its parent to notice does not. */
 export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+  const state = stdout.trim()
+  return state !== '' && !state.startsWith('Z')
 }
 
 /** Installs a package from npm into a temporary folder, without its scripts; removed after the tests. */
