@@ -43,7 +43,6 @@ export class SessionWriter {
   private next: number
   /** Bytes of the file that are whole lines. */
   private length: number
-  private torn: SessionFile['torn']
   private soon: NodeJS.Immediate | undefined
 
   constructor(options: WriterOptions) {
@@ -51,7 +50,6 @@ export class SessionWriter {
     this.options = options
     this.next = (session.header.seedLength ?? 0) + (stored?.events.length ?? 0)
     this.length = stored?.length ?? 0
-    this.torn = stored?.torn
   }
 
   /**
@@ -142,12 +140,12 @@ export class SessionWriter {
 
   /** Keeps the unfinished line beside the file, so that nothing is lost by going on after it. */
   private setTornAside(descriptor: number): void {
-    const { torn, length } = this
+    const { length } = this
+    const torn = this.options.stored?.torn
     this.assertUnchanged(descriptor, length + (torn?.bytes.length ?? 0))
     if (torn === undefined) return
     writeFileSync(`${this.options.file}.torn-${Date.now()}`, torn.bytes, { mode: 0o600 })
     ftruncateSync(descriptor, length)
-    this.torn = undefined
   }
 
   /** What anybody else has written must not be overwritten. @throws SessionFileError `SESSION_CHANGED`. */

@@ -99,23 +99,24 @@ describe('FileStore', () => {
 
   test.each([
     ['itself', 'two', 'two'],
-    ['a child of its own', 'three', 'three'],
+    ['a child of its own', 'three', 'two'],
+    ['parents that name each other', 'four', 'four'],
     ['nobody', undefined, 'nobody'],
-  ])('refuses a fork that names %s as its parent', async (_, parentSession, told) => {
+  ])('refuses a fork that names %s as its parent', async (_, parentOfTwo, told) => {
     const { store } = await createStore()
-    const header = { seedLength: 0, parentSession: idOf('two') }
-    const child = await keep(
-      store,
-      createSession({ ...header, id: idOf('two'), parentSession: parentSession as SessionId }),
-    )
-    await keep(store, createSession({ ...header, id: idOf('three') }))
+    const link = async (id: string, parent: string | undefined): Promise<void> => {
+      const parentSession = parent as SessionId
+      await keep(store, createSession({ id: idOf(id), parentSession, seedLength: 0 }))
+    }
+    await link('two', parentOfTwo)
+    await link('three', 'two')
+    await link('four', 'five')
+    await link('five', 'four')
 
-    const refusal = await refusalOf(store.load(child.id))
+    const refusal = await refusalOf(store.load(idOf('two')))
 
     expect(refusal).toContain('SESSION_CORRUPT the fork "two" cannot be read without its parent: ')
-    expect(refusal).toContain(
-      told === 'three' ? 'it names "two" as its parent' : `it names "${told}"`,
-    )
+    expect(refusal).toContain(`it names "${told}" as its parent`)
   })
 
   test('tells a torn last line when it loads, and changes nothing before the session goes on', async () => {
@@ -176,6 +177,18 @@ describe('FileStore', () => {
     expect(() => store.open(createSession({ id: idOf('../one') }))).toThrow(
       'session id "../one" must match',
     )
+  })
+
+  test('writes nothing for a session that has ended', async () => {
+    const { store, root } = await createStore()
+    const session = await keep(store, createSession())
+    const before = readFileSync(join(root, 'one.jsonl'))
+    appendTurn(session)
+
+    store.flushAll()
+    await store.flush(session)
+
+    expect(readFileSync(join(root, 'one.jsonl'))).toEqual(before)
   })
 
   test('does nothing for a session that it does not have', async () => {

@@ -158,6 +158,9 @@ describe('SessionWriter', () => {
     await tick()
 
     expect(writes).toHaveLength(2)
+    writer.writeSoon()
+    await tick()
+    expect(typesIn(file).at(-1)).toBe('step/end')
     writer.close()
     expect(writes).toHaveLength(3)
   })
