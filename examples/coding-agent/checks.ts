@@ -18,7 +18,10 @@ export interface Log {
   readonly events: readonly SessionEvent[]
 }
 
-/** Checks the lineage, the work and the separation of one parent's delegations to three children. */
+/** The kinds of children, in the order in which the parent called for them. */
+const expectedTools = ['subagent', 'subagent_acp', 'subagent', 'subagent_fork']
+
+/** Checks the lineage, the work and the separation of one parent's delegations in two turns. */
 export function checksOfLogs(logs: readonly Log[]): Check[] {
   const parents = logs.filter(({ header }) => header.delegationDepth === 0)
   const [parent] = parents
@@ -28,10 +31,24 @@ export function checksOfLogs(logs: readonly Log[]): Check[] {
   const children = calls.flatMap(({ callId }) =>
     logs.filter(({ header }) => header.origin?.callId === callId),
   )
+  const [fix, count, fork] = children
+  // The other process does not know who its parent is.
+  const foreign = logs.filter(
+    ({ header }) => header.delegationDepth === 1 && header.parentSession === undefined,
+  )
   return [
     {
-      claim: 'there is one parent, and three children that name it and the call that made them',
-      holds: parents.length === 1 && logs.length === 4 && areChildren(children, parent),
+      claim:
+        'there is one parent, and each child in its process names it and the call that made it',
+      holds: parents.length === 1 && logs.length === 5 && areChildren(children, parent),
+    },
+    {
+      claim: 'one child worked in a process of its own, one deeper than the parent',
+      holds: foreign.length === 1 && toolsOf(foreign[0]) === 'read write',
+    },
+    {
+      claim: 'the fork began with the first turn of its parent, the others with nothing',
+      holds: fork?.header.seedLength === firstTurnOf(parent) && [fix, count].every(isFresh),
     },
     {
       claim: 'every session ended as completed',
@@ -39,29 +56,34 @@ export function checksOfLogs(logs: readonly Log[]): Check[] {
     },
     {
       claim: 'the first child ran the tests, read, edited, and ran them again',
-      holds: toolsOf(children[0]) === 'bash read edit bash',
+      holds: toolsOf(fix) === 'bash read edit bash',
     },
-    { claim: 'the children worked at the same time', holds: overlap(children) },
     {
-      claim: 'of its children the parent logged the three calls and their results, in call order',
+      claim: 'the other children of the first turn worked while the first one did',
+      holds: [count, ...foreign].every((log) => overlap([fix, log])),
+    },
+    {
+      claim: 'of its children the parent logged the calls and their results, in call order',
       holds:
-        calls.length === 3 &&
-        calls.every(({ name }) => name === 'subagent') &&
-        haveResultsInOrder(parent),
+        calls.map(({ name }) => name).join() === expectedTools.join() && haveResultsInOrder(parent),
     },
   ]
 }
 
 function areChildren(children: readonly Log[], { header: { id } }: Log): boolean {
   return (
-    children.length === 3 &&
-    children.every(
-      ({ header }) =>
-        header.parentSession === id &&
-        header.delegationDepth === 1 &&
-        header.origin?.provider === 'spawn',
-    )
+    children.map(({ header }) => header.origin?.provider).join() === 'spawn,spawn,fork' &&
+    children.every(({ header }) => header.parentSession === id && header.delegationDepth === 1)
   )
+}
+
+function isFresh(log: Log | undefined): boolean {
+  return log !== undefined && log.header.seedLength === undefined
+}
+
+/** How many events the first turn of a log has. */
+function firstTurnOf({ events }: Log): number {
+  return events.findIndex(({ type }) => type === 'turn/end') + 1
 }
 
 function isCompleted({ reason }: { readonly reason: string }): boolean {
@@ -81,9 +103,9 @@ function haveResultsInOrder(log: Log): boolean {
   )
 }
 
-function overlap(logs: readonly Log[]): boolean {
-  const starts = logs.map(({ events }) => events[0]?.time ?? Infinity)
-  const ends = logs.map(({ events }) => events.at(-1)?.time ?? 0)
+function overlap(logs: readonly (Log | undefined)[]): boolean {
+  const starts = logs.map((log) => log?.events[0]?.time ?? Infinity)
+  const ends = logs.map((log) => log?.events.at(-1)?.time ?? 0)
   return Math.max(...starts) < Math.min(...ends)
 }
 

@@ -1,4 +1,4 @@
-/** The demo: a scripted agent repairs a small project through its children; then the world is checked. */
+/** The demo: a scripted agent repairs a small project through children of three kinds; then the world is checked. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { listSessions, readSession } from '@deepseek-ai/dsh-session-jsonl'
 import { type Check, checksOfLogs, type Log } from './checks.ts'
 
-const prompt = 'The tests fail. Find out why and fix it.'
+const prompts = ['The tests fail. Find out why and fix it.', 'Note in CHANGES.md what was done.']
 const broken = fileURLToPath(new URL('broken-project', import.meta.url))
 const config = fileURLToPath(new URL('cordis.demo.yml', import.meta.url))
 const dsh = fileURLToPath(new URL('bin.ts', import.meta.resolve('@deepseek-ai/dsh')))
@@ -29,18 +29,37 @@ async function demo(project: string, sessions: string): Promise<boolean> {
   say(`A small project with a failing test lies in ${project}.`)
   say('The model is a script (demo-playbook.yml), so no key and no network is needed.')
   say('The agents, the files, the shell and the tests are real.')
-  say(`\n$ dsh cordis.demo.yml -p "${prompt}"\n`)
-  const code = await run([dsh, config, '-p', prompt, '--cwd', project], sessions, 'inherit')
+  const codes = await converse(project, sessions)
   say('\nWhat is true now:')
   const checks = [
     { claim: 'the tests failed before', holds: !before },
-    { claim: 'the command ended with exit code 0', holds: code === 0 },
+    { claim: 'both commands ended with exit code 0', holds: codes.every((code) => code === 0) },
     { claim: 'the tests pass', holds: await testsPass(project) },
     ...(await checksOfFiles(project)),
     ...checksOfLogs(await readLogs(sessions)),
   ]
   for (const { claim, holds } of checks) say(`  ${holds ? '✓' : '✗'} ${claim}`)
   return conclude(checks)
+}
+
+/** Asks one thing after the other in one session, each time with a new command. */
+async function converse(project: string, sessions: string): Promise<(number | null)[]> {
+  const codes = []
+  for (const prompt of prompts) {
+    const parent = await parentIn(sessions)
+    const where = parent === undefined ? ['--cwd', project] : ['--resume', parent]
+    say(
+      `\n$ dsh cordis.demo.yml ${parent === undefined ? '' : `--resume ${parent} `}-p "${prompt}"\n`,
+    )
+    codes.push(await run([dsh, config, '-p', prompt, ...where], sessions, 'inherit'))
+  }
+  return codes
+}
+
+/** The session that the demo talks to; absent before it has begun. */
+async function parentIn(root: string): Promise<string | undefined> {
+  const { sessions } = await listSessions(root)
+  return sessions.find(({ header }) => header.delegationDepth === 0)?.header.id
 }
 
 function conclude(checks: readonly Check[]): boolean {
@@ -91,6 +110,10 @@ async function checksOfFiles(project: string): Promise<Check[]> {
     {
       claim: 'docs/price.md quotes the source',
       holds: document.includes('The price tag of an amount in cents'),
+    },
+    {
+      claim: 'CHANGES.md says what was done',
+      holds: (await textOf(join(project, 'CHANGES.md'))).includes('leading zero'),
     },
   ]
 }

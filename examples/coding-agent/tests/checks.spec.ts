@@ -2,10 +2,15 @@ import type { SessionEvent, SessionHeader, SessionId } from '@deepseek-ai/dsh-se
 import { describe, expect, test } from 'vitest'
 import { checksOfLogs, type Log } from '../checks.ts'
 
-const callIds = ['call-1', 'call-2', 'call-3']
+const kinds = ['spawn', undefined, 'spawn', 'fork']
+const tools = ['subagent', 'subagent_acp', 'subagent', 'subagent_fork']
+const fix = 1
+const foreign = 2
+const count = 3
+const fork = 4
 
 describe('checksOfLogs', () => {
-  test('every claim holds for three children that worked side by side', () => {
+  test('every claim holds for three children that worked side by side, and a fork after them', () => {
     const logs = createLogs()
 
     expect(checksOfLogs(logs).filter(({ holds }) => !holds)).toEqual([])
@@ -16,66 +21,85 @@ describe('checksOfLogs', () => {
     expect(checksOfLogs([])).toEqual([{ claim: 'the parent has a session', holds: false }])
   })
 
-  const lineage = 'there is one parent, and three children that name it and the call that made them'
-  const separation =
-    'of its children the parent logged the three calls and their results, in call order'
+  const lineage =
+    'there is one parent, and each child in its process names it and the call that made it'
+  const process = 'one child worked in a process of its own, one deeper than the parent'
+  const inheritance = 'the fork began with the first turn of its parent, the others with nothing'
+  const ends = 'every session ended as completed'
   const work = 'the first child ran the tests, read, edited, and ran them again'
+  const overlap = 'the other children of the first turn worked while the first one did'
+  const separation = 'of its children the parent logged the calls and their results, in call order'
 
-  test.each<[string, string[], (logs: Log[]) => void]>([
-    ['a child is missing', [lineage], (logs) => void logs.pop()],
-    ['a child names another parent', [lineage], edit(1, { parentSession: 'x' as SessionId })],
-    ['a child stands too deep', [lineage], edit(1, { delegationDepth: 2 })],
-    ['a child comes from another backend', [lineage], edit(1, { origin: { provider: 'fork' } })],
-    ['there are two parents', [lineage], edit(1, { delegationDepth: 0 })],
+  test.each<[string, string, (logs: Log[]) => void]>([
+    ['a child is missing', lineage, (logs) => void logs.pop()],
+    ['a child names another parent', lineage, edit(fix, { parentSession: 'x' as SessionId })],
+    ['a child stands too deep', lineage, edit(fix, { delegationDepth: 2 })],
+    ['a child comes from another backend', lineage, edit(fix, { origin: originOf('acp', 0) })],
+    ['there are two parents', lineage, edit(fix, { delegationDepth: 0 })],
+    ['nobody worked in another process', process, edit(foreign, { delegationDepth: 2 })],
+    ['the other process did nothing', process, drop(foreign, 2)],
+    ['the fork inherited nothing', inheritance, edit(fork, { seedLength: undefined })],
+    ['the fork inherited the open turn', inheritance, edit(fork, { seedLength: 9 })],
+    ['another child inherited something', inheritance, edit(count, { seedLength: 8 })],
+    ['a child failed', ends, replace(2, -1, event(9, 'turn/end', { reason: 'error' }))],
+    ['a session is still open', ends, drop(2, -1)],
+    ['the first child did not run the tests again', work, drop(1, -2)],
     [
-      'a child failed',
-      ['every session ended as completed'],
-      replace(2, -1, event(9, 'turn/end', { reason: 'error' })),
+      'a child came after the first one',
+      overlap,
+      replace(count, 0, event(50, 'turn/start', { turn: 1, model: 'm' })),
     ],
-    ['a session is still open', ['every session ended as completed'], drop(2, -1)],
-    ['the first child did not run the tests again', [work], drop(1, -2)],
     [
-      'the children worked one after another',
-      ['the children worked at the same time'],
-      replace(3, 0, event(50, 'turn/start', { turn: 1, model: 'm' })),
+      'the other process came after the first child',
+      overlap,
+      replace(foreign, 0, event(50, 'turn/start', { turn: 1, model: 'm' })),
     ],
-    ['the parent did the work itself', [separation], replace(0, 1, call(1, 'call-1', 'bash'))],
-    ['the parent holds results out of order', [separation], swapResults],
-    [
-      'a call of the parent failed',
-      [separation],
-      replace(0, 4, {
-        ...result(4, 'call-1'),
-        data: { ...result(4, 'call-1').data, isError: true },
-      }),
-    ],
-  ])('%s', (_, claims, change) => {
+    ['the parent did the work itself', separation, replace(0, 1, call(1, 'call-0', 'bash'))],
+    ['the parent holds results out of order', separation, swapResults],
+    ['a call of the parent failed', separation, replace(0, 4, failed(result(4, 'call-0')))],
+  ])('%s', (_, claim, change) => {
     const logs = createLogs()
 
     change(logs)
 
-    const failed = checksOfLogs(logs).filter(({ holds }) => !holds)
-    expect(failed.map(({ claim }) => claim)).toEqual(expect.arrayContaining(claims))
+    const broken = checksOfLogs(logs).filter(({ holds }) => !holds)
+    expect(broken.map((check) => check.claim)).toContain(claim)
   })
 })
 
+/** The parent with two turns, and its children in call order. */
 function createLogs(): Log[] {
-  const parent = createLog({ id: 'parent' as SessionId, delegationDepth: 0 }, [
-    ...callIds.map((callId, index) => call(index + 1, callId, 'subagent')),
-    ...callIds.map((callId, index) => result(index + 4, callId)),
+  const id = 'parent' as SessionId
+  const parent = createLog({ id, delegationDepth: 0 }, [
+    ...[0, 1, 2].map((index) => call(index + 1, `call-${index}`, tools[index] ?? '')),
+    ...[0, 1, 2].map((index) => result(index + 4, `call-${index}`)),
+    event(7, 'turn/end', { reason: 'completed' }),
+    event(8, 'turn/start', { turn: 2, model: 'm' }),
+    call(9, 'call-3', 'subagent_fork'),
+    result(9, 'call-3'),
   ])
-  const children = callIds.map((callId) =>
-    createLog(
+  const children = kinds.map((provider, index) => {
+    const own = { id: `child-${index}` as SessionId, delegationDepth: 1 }
+    if (provider === undefined) return createLog(own, callsOf('read', 'write'))
+    return createLog(
       {
-        id: `child-of-${callId}` as SessionId,
-        parentSession: parent.header.id,
-        delegationDepth: 1,
-        origin: { provider: 'spawn', callId },
+        ...own,
+        parentSession: id,
+        origin: originOf(provider, index),
+        ...(provider === 'fork' && { seedLength: 8 }),
       },
-      ['bash', 'read', 'edit', 'bash'].map((name, index) => call(index + 1, `own-${index}`, name)),
-    ),
-  )
+      callsOf('bash', 'read', 'edit', 'bash'),
+    )
+  })
   return [parent, ...children]
+}
+
+function originOf(provider: string, index: number): NonNullable<SessionHeader['origin']> {
+  return { provider, callId: `call-${index}` }
+}
+
+function callsOf(...names: string[]): SessionEvent[] {
+  return names.map((name, index) => call(index + 1, `own-${index}`, name))
 }
 
 function createLog(header: Partial<SessionHeader>, events: SessionEvent[]): Log {
@@ -129,6 +153,10 @@ function drop(index: number, at: number) {
 }
 
 function swapResults(logs: Log[]): void {
-  replace(0, 4, result(4, 'call-2'))(logs)
-  replace(0, 5, result(5, 'call-1'))(logs)
+  replace(0, 4, result(4, 'call-1'))(logs)
+  replace(0, 5, result(5, 'call-0'))(logs)
+}
+
+function failed(answer: SessionEvent<'tool/result'>): SessionEvent {
+  return { ...answer, data: { ...answer.data, isError: true } }
 }

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { startModelServer } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { bootWith, copyOfExample, runDsh, type Variables } from './helpers.ts'
@@ -57,6 +59,8 @@ describe('cordis.yml', () => {
       'grep',
       'read',
       'subagent',
+      'subagent_acp',
+      'subagent_fork',
       'write',
     ])
   })
@@ -89,6 +93,33 @@ describe('cordis.yml', () => {
     expect(first?.system).toContain('You run on the model local-model')
     expect(first?.system).toContain('/examples/coding-agent/broken-project through tools')
     expect(server.requests).toHaveLength(4)
+  }, 60_000)
+
+  test('delegates to a child in another process, which writes a file by its own model', async () => {
+    const server = await startModelServer(({ messages }) => {
+      const last = messages.at(-1)
+      if (last?.role === 'tool') return `done: ${last.text}`
+      if (last?.text === 'have it written') {
+        const input = { description: 'write it', prompt: 'write it' }
+        return { calls: [{ name: 'subagent_acp', input }] }
+      }
+      return { calls: [{ name: 'bash', input: { command: 'echo it > written; echo I did' } }] }
+    })
+    const copy = await copyOfExample()
+
+    const { code, stdout, stderr } = await runDsh(
+      copy,
+      ['cordis.yml', '-p', 'have it written', '--output', 'json'],
+      { OPENAI_BASE_URL: server.baseURL, OPENAI_API_KEY: 'the-key', OPENAI_MODEL: 'local' },
+    )
+
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    expect(await readFile(join(copy, 'broken-project/written'), 'utf8')).toBe('it\n')
+    const { answer, children } = JSON.parse(stdout) as { answer: string; children: unknown[] }
+    expect(answer).toMatch(/^done: Child agent .* completed[^]*done: I did/)
+    expect(children).toMatchObject([{ provider: 'acp', stopReason: 'completed' }])
+    expect(server.requests).toHaveLength(4)
+    for (const { headers } of server.requests) expect(headers.authorization).toBe('Bearer the-key')
   }, 60_000)
 
   test.each<[string, Variables, RegExp]>([

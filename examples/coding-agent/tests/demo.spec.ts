@@ -7,7 +7,7 @@ const deadlineMs = 60_000
 
 describe('demo', () => {
   test(
-    'repairs a project through three children, proves it, and says that its model is a script',
+    'repairs a project through children of three kinds, proves it, and says that its model is a script',
     async () => {
       const copy = await copyOfExample()
 
@@ -16,7 +16,11 @@ describe('demo', () => {
       expect(`${stdout}\n${stderr}`).not.toContain('✗')
       expect(stdout).toContain('The model is a script')
       expect(stdout).toContain('- The tests pass now, all 3 of them')
+      expect(stdout).toContain('Done. I noted the fix in CHANGES.md.')
       expect(stdout).toContain('✓ the tests pass\n')
+      for (const kind of ['spawn', 'fork', 'acp']) {
+        expect(stderr).toMatch(new RegExp(`\\[${kind}\\]: completed`))
+      }
       expect(code).toBe(0)
     },
     deadlineMs,
@@ -47,7 +51,7 @@ describe('demo', () => {
 
       const { code, stdout } = await runDemo(copy)
 
-      expect(stdout).toContain('✗ the command ended with exit code 0')
+      expect(stdout).toContain('✗ both commands ended with exit code 0')
       expect(code).toBe(1)
     },
     deadlineMs,

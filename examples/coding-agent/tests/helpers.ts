@@ -1,7 +1,7 @@
 /** Copies of the example, so that neither a `.env` nor an edit beside it reaches a test. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, symlink } from 'node:fs/promises'
+import { cp, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Context } from '@deepseek-ai/cordis'
@@ -10,7 +10,7 @@ import Loader from '@deepseek-ai/cordis-plugin-loader'
 import { temporaryFolder, testContext } from '@deepseek-ai/dsh-testkit'
 import { onTestFinished, vi } from 'vitest'
 
-const example = fileURLToPath(new URL('..', import.meta.url))
+const examples = fileURLToPath(new URL('../..', import.meta.url))
 const dsh = fileURLToPath(new URL('bin.ts', import.meta.resolve('@deepseek-ai/dsh')))
 
 /** No variable that chooses a model. */
@@ -30,16 +30,18 @@ export interface Finished {
   readonly stderr: string
 }
 
-/** Copies the example to a temporary folder; gives the path of the copy. */
+/** Copies the example, and the one that it runs as a child, to a temporary folder; gives the path of the copy. */
 export async function copyOfExample(): Promise<string> {
-  const copy = join(await temporaryFolder(), 'examples', 'coding-agent')
-  await mkdir(copy, { recursive: true })
-  await cp(example, copy, {
-    recursive: true,
-    filter: (path) => !['node_modules', 'tests', '.env'].includes(basename(path)),
-  })
-  await symlink(join(example, 'node_modules'), join(copy, 'node_modules'))
-  return copy
+  const root = join(await temporaryFolder(), 'examples')
+  for (const name of ['coding-agent', 'acp-agent']) {
+    const source = join(examples, name)
+    await cp(source, join(root, name), {
+      recursive: true,
+      filter: (path) => !['node_modules', 'tests', '.env'].includes(basename(path)),
+    })
+    await symlink(join(source, 'node_modules'), join(root, name, 'node_modules'))
+  }
+  return join(root, 'coding-agent')
 }
 
 /** Runs the demo of a copy. */
@@ -74,7 +76,8 @@ async function runNode(args: readonly string[], cwd: string, env: Variables): Pr
   const { DSH_DEBUG: _, FORCE_COLOR: __, ...ambient } = process.env
   const child = spawn(process.execPath, args, {
     cwd,
-    env: { ...ambient, ...noKeys, ...env },
+    // The child in another process stores its sessions.
+    env: { ...ambient, ...noKeys, XDG_STATE_HOME: await temporaryFolder(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }
