@@ -132,7 +132,7 @@ describe('an agent that ends', () => {
   })
 
   test('only its output fails, with the text so far', async () => {
-    const result = await delegateOnce(fixture('hangs-up'))
+    const result = await delegateOnce({ ...fixture('hangs-up'), disposeEofGraceMs: 0 })
 
     expect(result).toEqual({
       output: [{ type: 'text', text: 'and then' }],

@@ -59,7 +59,7 @@ describe('cancel', () => {
   })
 
   test('during the handshake sends no prompt', async () => {
-    const { start, parent } = await createBench(deaf)
+    const { start, parent } = await createBench({ ...deaf, ...quick })
     const run = start()
 
     run.cancel()
