@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LoadSessionRequest, methods } from '@agentclientprotocol/sdk'
-import { scriptedModel } from '@deepseek-ai/dsh-testkit'
+import type { SessionStore } from '@deepseek-ai/dsh-session'
+import { gate, scriptedModel } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { type Client, connect, refusal, type Server, startServer } from './helpers.ts'
 
@@ -95,6 +96,59 @@ describe('session/load', () => {
   })
 })
 
+describe('a session that a store brings late', () => {
+  test('is disposed when the connection has closed meanwhile', async () => {
+    const held = gate()
+    const asked = gate()
+    const server = await startServer({
+      models: [scriptedModel([])],
+      prepare: (ctx) =>
+        void ctx.sessions.registerStore(
+          storeThat(async (id) => {
+            asked.open()
+            await held.opened
+            const header = { id, createdAt: 0, cwd: '/', delegationDepth: 0 }
+            return { header, events: [] }
+          }),
+        ),
+    })
+    const client = await connect(server)
+    const request = { sessionId: 'late', cwd: '/', mcpServers: [] }
+    client.agent.request(session.load, request).catch(() => {})
+    await asked.opened
+    const disposed = new Promise<void>((resolve) => {
+      server.ctx.on('agent/disposed', () => resolve())
+    })
+
+    server.stdin.end()
+    await server.code
+    held.open()
+
+    await disposed
+    expect(server.ctx.agents.list()).toEqual([])
+  })
+})
+
+describe('a failure that nobody foresaw', () => {
+  test('is told in general words, and in full on stderr', async () => {
+    const server = await startServer({
+      models: [scriptedModel([])],
+      expectErrors: /the password is swordfish/,
+      prepare: (ctx) =>
+        void ctx.sessions.registerStore(
+          storeThat(() => Promise.reject(new Error('the password is swordfish'))),
+        ),
+    })
+    const client = await connect(server)
+    const request = { sessionId: 'x', cwd: '/', mcpServers: [] }
+
+    const error = await refusal(client.agent.request(session.load, request))
+
+    expect(error).toMatchObject({ code: -32603, data: { code: 'INTERNAL' } })
+    expect(server.lines().join()).not.toContain('swordfish')
+  })
+})
+
 describe('session/resume', () => {
   test('goes on with a session without telling it anew', async () => {
     const { server, sessionId, client } = await stored()
@@ -129,4 +183,15 @@ async function stored(): Promise<Stored> {
 
 function params({ server, sessionId }: Pick<Stored, 'server' | 'sessionId'>): LoadSessionRequest {
   return { sessionId, cwd: server.folder, mcpServers: [] }
+}
+
+/** A store that keeps nothing, and loads in its own way what has an id. */
+function storeThat(load: SessionStore['load']): SessionStore {
+  return {
+    open: () => {},
+    append: () => {},
+    flush: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    load: (id) => (id === '' ? Promise.reject(new Error('no id')) : load(id)),
+  }
 }
