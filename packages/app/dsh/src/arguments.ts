@@ -29,15 +29,20 @@ export function parseArguments(argv: readonly string[], streams: AppStreams): Ar
   try {
     command.parse(argv, { from: 'user' })
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    return error.exitCode === 0 ? 0 : 2
+    return exitCodeOf(error)
   }
   const [config = ''] = command.args
   return { config, request: requestOf(command.opts<Options>()) }
 }
 
-function createCommand({ stdout, stderr }: AppStreams): Command {
-  return new Command('dsh')
+/** The code of a command line that asked for help or was told its mistake. @throws anything else. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof CommanderError)) throw error
+  return error.exitCode === 0 ? 0 : 2
+}
+
+function createCommand(streams: AppStreams): Command {
+  return bareCommand('dsh', streams)
     .description('Boots a yml of cordis plugins and serves the front end that it names.')
     .argument('<config.yml>', 'the configuration; a .env beside it is read, set variables win')
     .option('-p, --prompt <text>', 'answer this and end; "-" reads it from stdin')
@@ -48,12 +53,17 @@ function createCommand({ stdout, stderr }: AppStreams): Command {
     )
     .option('--cwd <dir>', 'folder that the agent works in (default: the current one)')
     .option('--model <name>', 'a model that an entry of the yml serves')
-    .option('--resume <id>', 'go on with a stored session')
+    .option('--resume <id>', 'go on with a stored session; "dsh sessions" lists them')
     .version(version(), '--version', 'print the version')
-    .helpOption('--help', 'print this help')
     .addHelpText('after', helpTail)
-    .exitOverride()
     .showHelpAfterError('(dsh --help lists the options)')
+}
+
+/** A command that throws in the place of exiting, and writes to these streams without colour. */
+export function bareCommand(name: string, { stdout, stderr }: AppStreams): Command {
+  return new Command(name)
+    .helpOption('--help', 'print this help')
+    .exitOverride()
     .allowExcessArguments(false)
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
@@ -65,6 +75,7 @@ function createCommand({ stdout, stderr }: AppStreams): Command {
 }
 
 const helpTail = `
+dsh sessions lists the stored sessions, dsh sessions show <id> prints one.
 Exit codes: 0 completed, 1 the agent failed, 2 usage or configuration, 130 interrupted.
 DSH_DEBUG=1 prints stack traces and everything that plugins log.`
 
@@ -85,11 +96,12 @@ function requestOf({ prompt, output, cwd, model, resume }: Options): AppRequest 
   }
 }
 
-function folderOf(path: string): string {
+/** The absolute path of a folder that an option names. @throws AppError `USAGE` when there is none. */
+export function folderOf(path: string, option = '--cwd'): string {
   const folder = resolve(path)
   const stats = statSync(folder, { throwIfNoEntry: false })
-  if (stats === undefined) throw usage(`--cwd "${path}" does not exist: give a folder`)
-  if (!stats.isDirectory()) throw usage(`--cwd "${path}" is not a folder`)
+  if (stats === undefined) throw usage(`${option} "${path}" does not exist: give a folder`)
+  if (!stats.isDirectory()) throw usage(`${option} "${path}" is not a folder`)
   return folder
 }
 

@@ -26,6 +26,12 @@ export async function main(
 ): Promise<number> {
   const ending = new Ending(streams)
   try {
+    const [first, ...rest] = argv
+    if (first === 'sessions') {
+      // Only who asks for them pays for what reads them.
+      const { showSessions } = await import('./sessions.ts')
+      return await showSessions(rest, streams)
+    }
     const parsed = parseArguments(argv, streams)
     if (typeof parsed === 'number') return parsed
     const request = await withPrompt(parsed.request, streams, ending.signal)

@@ -32,8 +32,12 @@ export async function readSession(root: string, id: SessionId): Promise<SessionF
   const file = fileOf(root, id)
   const bytes = await readFile(file).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    throw new SessionError('UNKNOWN_SESSION', `no session "${id}" in "${root}"`)
+    return Buffer.alloc(0)
   })
+  // A process that is killed between making the file and writing it leaves it empty.
+  if (bytes.length === 0) {
+    throw new SessionError('UNKNOWN_SESSION', `no session "${id}" in "${root}"`)
+  }
   const session = parseSession(bytes, file)
   if (session.header.id !== id) {
     throw corrupt(file, 1, `it is session "${session.header.id}" under another name`)

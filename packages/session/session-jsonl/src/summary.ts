@@ -1,6 +1,6 @@
 /** What a folder of session files tells at a glance. */
 import { readdir } from 'node:fs/promises'
-import { addUsage, messageOf, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
+import { addUsage, isHarnessError, messageOf, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
 import type { SessionHeader, SessionId, TurnEndReason } from '@deepseek-ai/dsh-session'
 import { extension, fileOf } from './format.ts'
 import { lockOwner } from './lock.ts'
@@ -40,6 +40,8 @@ export async function listSessions(root: string): Promise<SessionListing> {
     try {
       sessions.push(await summaryOf(root, name.slice(0, -extension.length) as SessionId))
     } catch (error) {
+      // Gone meanwhile, or never written.
+      if (isHarnessError(error) && error.code === 'UNKNOWN_SESSION') continue
       problems.push(messageOf(error))
     }
   }

@@ -182,8 +182,12 @@ describe('readSession', () => {
     await expect(readSession(root, idOf('one'))).resolves.toMatchObject({ header: session.header })
   })
 
-  test('tells a session that is not there', async () => {
+  test.each([
+    ['is not there', 'one'],
+    ['was never written', 'two'],
+  ])('tells a session that %s', async (_, other) => {
     const root = await temporaryFolder()
+    await writeFile(join(root, `${other}.jsonl`), '')
 
     await expect(readSession(root, idOf('two'))).rejects.toThrow(
       expect.objectContaining({

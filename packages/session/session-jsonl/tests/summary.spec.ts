@@ -155,6 +155,7 @@ describe('listSessions', () => {
     const file = leaveBehind(root, session)
     writeFileSync(join(root, 'broken.jsonl'), 'nonsense\n')
     writeFileSync(join(root, 'bad name.jsonl'), '')
+    writeFileSync(join(root, 'never-written.jsonl'), '')
     writeFileSync(`${file}.torn-1`, 'x')
     writeFileSync(join(root, 'notes.txt'), 'x')
     mkdirSync(join(root, 'folder.jsonl'))

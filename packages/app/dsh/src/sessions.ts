@@ -1,0 +1,65 @@
+/** The `sessions` part of the command: what is stored, and what was said. */
+import type { AppStreams } from '@deepseek-ai/dsh-app'
+import type { SessionId } from '@deepseek-ai/dsh-session'
+import {
+  defaultRoot,
+  listSessions,
+  readSession,
+  renderSessionTree,
+  renderTranscript,
+} from '@deepseek-ai/dsh-session-jsonl'
+import type { Command } from 'commander'
+import { bareCommand, exitCodeOf, folderOf } from './arguments.ts'
+
+interface Options {
+  readonly root?: string
+}
+
+const rootOption = ['--root <dir>', `folder of the sessions (default: "${defaultRoot()}")`] as const
+
+/**
+ * Runs `dsh sessions` and `dsh sessions show <id>`. @returns the exit code.
+ * @throws AppError `USAGE`, and what a session that cannot be read throws.
+ */
+export async function showSessions(argv: readonly string[], streams: AppStreams): Promise<number> {
+  const command = bareCommand('dsh sessions', streams)
+    .description('Lists the stored sessions, children below their parents.')
+    .option(...rootOption)
+    .showHelpAfterError('(dsh sessions --help tells the usage)')
+    .action(({ root }: Options) => list(root, streams))
+  command
+    .command('show')
+    .description('Prints the transcript of a session.')
+    .argument('<id>', 'its id, from the list')
+    .option(...rootOption)
+    .action((id: string, _, self: Command) =>
+      show(id, self.optsWithGlobals<Options>().root, streams),
+    )
+  try {
+    await command.parseAsync(argv, { from: 'user' })
+    return 0
+  } catch (error) {
+    return exitCodeOf(error)
+  }
+}
+
+async function list(root: string | undefined, streams: AppStreams): Promise<void> {
+  const listing = await listSessions(rootOf(root))
+  print(streams.stdout, renderSessionTree(listing, Date.now()))
+  print(
+    streams.stderr,
+    listing.problems.map((problem) => `dsh: ${problem}`),
+  )
+}
+
+async function show(id: string, root: string | undefined, { stdout }: AppStreams): Promise<void> {
+  print(stdout, renderTranscript(await readSession(rootOf(root), id as SessionId)))
+}
+
+function rootOf(root: string | undefined): string {
+  return root === undefined ? defaultRoot() : folderOf(root, '--root')
+}
+
+function print(stream: NodeJS.WriteStream, lines: readonly string[]): void {
+  stream.write(lines.map((line) => `${line}\n`).join(''))
+}
