@@ -24,6 +24,8 @@ import type { Config } from '../src/index.ts'
 export interface ServerSetup {
   readonly models?: readonly ModelAdapter[]
   readonly config?: Partial<Config>
+  /** Config of agent-core. */
+  readonly core?: object
   /** More entries of the yml. */
   readonly entries?: string
   readonly request?: Partial<AppRequest>
@@ -52,8 +54,9 @@ export interface Server {
 
 /** Boots the yml and serves; after the test stdin ends, and every line of stdout must be a frame. */
 export async function startServer(setup: ServerSetup = {}): Promise<Server> {
-  const { models = [], config = {}, entries = '', request, files } = setup
+  const { models = [], config = {}, core = {}, entries = '', request, files } = setup
   const yml = `- name: '@deepseek-ai/dsh-agent-core'
+  config: ${JSON.stringify(core)}
 - name: '@deepseek-ai/dsh-acp'
   config: ${JSON.stringify(config)}
 ${entries}`

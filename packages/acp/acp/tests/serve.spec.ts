@@ -197,6 +197,8 @@ describe('a client that does not read', () => {
   test('stops the agent before its next call, and a cancel still reaches it', async () => {
     let runs = 0
     const server = await startServer({
+      // Only the gate itself can end its waiting.
+      core: { abortGraceMs: 60_000 },
       models: [
         scriptedModel([{ text: 'x'.repeat(1_000_000), calls: [{ name: 'count' }] }, 'never']),
       ],
@@ -218,6 +220,28 @@ describe('a client that does not read', () => {
     expect(whileHeld).toBe(0)
     expect(runs).toBe(0)
     expect(agent?.session.lastTurnEnd?.reason).toBe('aborted')
+  })
+
+  test('gets the response after all that belongs to the turn', async () => {
+    const deltas = ['a', 'b', 'c'].map((letter) => letter.repeat(100_000))
+    const server = await startServer({ models: [scriptedModel([{ deltas }])] })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder)
+    const [agent] = server.ctx.agents.list()
+    const ended = eventOf(server, 'turn/end')
+    server.stdout.removeAllListeners('data').pause()
+    const prompt = [{ type: 'text', text: 'hi' }]
+    server.stdin.write(`${frame('session/prompt', { sessionId, prompt }).replace('1', '"x"')}\n`)
+    await ended
+    await agent?.whenIdle()
+    let text = ''
+
+    server.stdout.on('data', (chunk: Buffer) => (text += chunk.toString())).resume()
+
+    await waitFor('the response is there', () => text.includes('end_turn'))
+    const frames = text.trim().split('\n')
+    expect(frames.at(-1)).toContain('end_turn')
+    expect(deltas.every((delta) => text.includes(delta))).toBe(true)
   })
 })
 

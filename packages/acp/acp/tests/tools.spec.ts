@@ -141,6 +141,28 @@ describe('a tool call', () => {
     ])
   })
 
+  test('is told of no more once it has its result', async () => {
+    let late: (() => void) | undefined
+    const { server, client, sessionId } = await session({
+      script: [{ calls: [{ name: 'quick' }] }, 'done'],
+    })
+    server.ctx.tools.register({
+      name: 'quick',
+      description: 'tells too late',
+      parameters: z.object({}),
+      execute: async (_, { update }) => {
+        late = () => update({ text: 'and another thing' })
+        return textResult('there')
+      },
+    })
+    await client.prompt(sessionId, 'go')
+
+    late?.()
+    await client.prompt(sessionId, 'go').catch(() => {})
+
+    expect(client.updates(sessionId, 'tool_call_update')).toMatchObject([{ status: 'completed' }])
+  })
+
   test('has an id of its own, also when the model repeats one', async () => {
     const calls = [{ name: 'nothing', callId: 'same' }]
     const { client, sessionId } = await session({ script: [{ calls }, { calls }, 'done'] })
