@@ -179,6 +179,23 @@ describe('the end', () => {
     expect(server.ctx.agents.list()).toEqual([])
   })
 
+  test('comes with a reload of the plugin: the client must connect anew', async () => {
+    const server = await startServer({
+      models: [scriptedModel([{ text: 'one', until: never }])],
+    })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder)
+    client.prompt(sessionId, 'hi').catch(() => {})
+    await waitFor('the turn runs', () => client.textOf(sessionId) === 'one')
+    const entries = [...server.ctx.loader.entries()]
+    const entry = entries.find(({ options }) => options.name === '@deepseek-ai/dsh-acp')
+
+    await entry?.fiber?.restart()
+
+    expect(await server.code).toBe(0)
+    expect(server.ctx.agents.list()).toEqual([])
+  })
+
   test('leaves no listener behind', async () => {
     const server = await startServer({ models: [scriptedModel([])] })
     const count = (): number =>
