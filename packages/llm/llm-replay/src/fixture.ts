@@ -51,8 +51,9 @@ export function readFixture(path: string): Fixture {
     throw invalid(path, messageOf(error), error)
   }
   const parsed = fixture.safeParse(value)
-  if (!parsed.success) throw invalid(path, z.prettifyError(parsed.error))
-  return parsed.data
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw invalid(path, `${issue?.path.join('.') || 'it'}: ${issue?.message}`)
 }
 
 function invalid(path: string, why: string, cause?: unknown): ReplayError {

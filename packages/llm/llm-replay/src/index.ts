@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url'
 import type { Context } from '@deepseek-ai/cordis'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import z from '@deepseek-ai/schemastery'
-import { ReplayError } from './errors.ts'
 import { readFixture } from './fixture.ts'
 import { Recorder } from './recorder.ts'
 import { Replayer } from './replayer.ts'
@@ -50,21 +49,22 @@ function record(ctx: Context, path: string): void {
     },
     'llm-replay.record',
   )
+  for (const session of ctx.sessions.list()) recorder.onCreated(session)
   ctx.on('session/created', ({ session }) => recorder.onCreated(session))
   ctx.on('session/event', ({ session, event }) => recorder.onEvent(session, event))
 }
 
 function replay(ctx: Context, path: string, adapterName: string): void {
-  const replayer = new Replayer(adapterName, readFixture(path), path)
   const { logger } = ctx
-  ctx.effect(
-    () => () => {
-      const unused = replayer.unused()
-      if (unused.length === 0) return
-      logger.error(new ReplayError('REPLAY_UNUSED', `"${path}": ${unused.join('; ')}`))
-    },
-    'llm-replay.replay',
-  )
+  const replayer = new Replayer({
+    adapterName,
+    path,
+    fixture: readFixture(path),
+    // An agent may take the failure of a child for an answer, and go on.
+    tell: (error) => logger.error(error),
+  })
+  ctx.effect(() => () => replayer.tellUnused(), 'llm-replay.replay')
+  for (const session of ctx.sessions.list()) replayer.onCreated(session)
   ctx.on('session/created', ({ session }) => replayer.onCreated(session))
   ctx.llm.registerAdapter(replayer.adapter)
 }

@@ -8,25 +8,29 @@ import { SessionKeys } from './keys.ts'
 /** Gathers the replies of all sessions of a context. */
 export class Recorder {
   private readonly keys = new SessionKeys()
-  private readonly sessions: Record<string, RecordedReply[]> = {}
+  private readonly sessions = new Map<string, RecordedReply[]>()
 
   onCreated(session: Session): void {
-    this.sessions[this.keys.name(session)] = []
+    this.sessions.set(this.keys.name(session), [])
   }
 
   onEvent(session: Session, event: SessionEvent): void {
-    const replies = this.sessions[this.keys.get(session.id) ?? '']
-    if (replies === undefined) return
-    if (event.type === 'assistant/message')
-      replies.push(structuredClone(event.data) as RecordedReply)
-    if (event.type !== 'turn/end' || event.data.error === undefined) return
-    const last = replies.at(-1)
-    if (last?.finish === 'error') last.error = event.data.error
+    const replies = this.sessions.get(this.keys.get(session.id) ?? '')
+    if (event.type === 'assistant/message') {
+      replies?.push(structuredClone(event.data) as RecordedReply)
+    } else if (event.type === 'turn/end' && event.data.error !== undefined) {
+      const last = replies?.at(-1)
+      if (last?.finish === 'error') last.error = event.data.error
+    }
   }
 
-  /** Writes the fixture whole or not at all. */
+  /** Writes the fixture whole or not at all, in an order that does not depend on the interleaving. */
   write(path: string): void {
-    const fixture: Fixture = { version: 1, sessions: this.sessions }
+    const sessions = [...this.sessions].filter(([, replies]) => replies.length > 0)
+    const fixture: Fixture = {
+      version: 1,
+      sessions: Object.fromEntries(sessions.toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    }
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(`${path}.tmp`, `${JSON.stringify(fixture, undefined, 2)}\n`)
     renameSync(`${path}.tmp`, path)

@@ -1,42 +1,50 @@
 /** A model adapter that answers each session as it was answered when the fixture was recorded. */
 import type { ModelAdapter, ModelRequest, StreamChunk } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionId } from '@deepseek-ai/dsh-session'
-import { ReplayError } from './errors.ts'
+import { ReplayError, type ReplayErrorCode } from './errors.ts'
 import type { Fixture, RecordedReply } from './fixture.ts'
 import { SessionKeys } from './keys.ts'
+
+export interface ReplayerOptions {
+  readonly adapterName: string
+  /** The path of the fixture, for messages. */
+  readonly path: string
+  readonly fixture: Fixture
+  /** Told of each way in which the run is another one than the recorded one. */
+  readonly tell: (error: ReplayError) => void
+}
 
 /** Replays a fixture; every session has its own place in it. */
 export class Replayer {
   readonly adapter: ModelAdapter
-  private readonly fixture: Fixture
-  private readonly path: string
+  private readonly options: ReplayerOptions
   private readonly keys = new SessionKeys()
   private readonly places = new Map<string, number>()
 
-  constructor(adapterName: string, fixture: Fixture, path: string) {
-    this.fixture = fixture
-    this.path = path
-    const models = new Set(
-      Object.values(fixture.sessions).flatMap((replies) => replies.map(({ model }) => model)),
-    )
+  constructor(options: ReplayerOptions) {
+    this.options = options
+    const replies = Object.values(options.fixture.sessions).flat()
+    const models = new Set(replies.map(({ model }) => model))
     this.adapter = {
-      name: adapterName,
+      name: options.adapterName,
       models: Array.from(models, (name) => ({ name })),
       stream: (request) => this.stream(request),
     }
   }
 
   onCreated(session: Session): void {
-    this.places.set(this.keys.name(session), 0)
+    this.keys.name(session)
   }
 
-  /** One line for each session that asked less often than it did when it was recorded. */
-  unused(): string[] {
-    return Object.entries(this.fixture.sessions).flatMap(([key, replies]) => {
+  /** Tells the sessions that asked less often than when they were recorded. */
+  tellUnused(): void {
+    const { fixture, path } = this.options
+    const unused = Object.entries(fixture.sessions).flatMap(([key, replies]) => {
       const place = this.places.get(key) ?? 0
-      const left = replies.length - place
-      return left > 0 ? [`"${key}" asked for ${place} of ${replies.length} recorded replies`] : []
+      if (replies.slice(place).every(isSilent)) return []
+      return [`session "${key}" asked for ${place} of ${replies.length} recorded replies`]
     })
+    if (unused.length > 0) this.fail('REPLAY_UNUSED', `"${path}": ${unused.join('; ')}`)
   }
 
   private async *stream({ sessionId, signal }: ModelRequest): AsyncGenerator<StreamChunk> {
@@ -57,26 +65,33 @@ export class Replayer {
 
   /** @throws ReplayError `REPLAY_MISSING`, `REPLAY_EXHAUSTED`. */
   private next(id: SessionId): RecordedReply {
-    const key = this.keys.get(id)
-    const replies = key === undefined ? undefined : this.fixture.sessions[key]
-    if (key === undefined || replies === undefined) {
-      const known = Object.keys(this.fixture.sessions).join(', ') || 'none'
-      throw new ReplayError(
-        'REPLAY_MISSING',
-        `"${this.path}" has no session "${key ?? id}" (recorded: ${known})`,
-      )
+    const { fixture, path } = this.options
+    const key = this.keys.get(id) ?? id
+    const replies = Object.hasOwn(fixture.sessions, key) ? fixture.sessions[key] : undefined
+    if (replies === undefined) {
+      const known = Object.keys(fixture.sessions).join(', ') || 'none'
+      throw this.fail('REPLAY_MISSING', `"${path}" has no session "${key}" (recorded: ${known})`)
     }
     const place = this.places.get(key) ?? 0
     const reply = replies[place]
     if (reply === undefined) {
-      throw new ReplayError(
-        'REPLAY_EXHAUSTED',
-        `"${this.path}": session "${key}" asks for reply ${place + 1}, recorded are ${replies.length}`,
-      )
+      const message = `"${path}": session "${key}" asks for reply ${place + 1}, recorded are ${replies.length}`
+      throw this.fail('REPLAY_EXHAUSTED', message)
     }
     this.places.set(key, place + 1)
     return reply
   }
+
+  private fail(code: ReplayErrorCode, message: string): ReplayError {
+    const error = new ReplayError(code, message)
+    this.options.tell(error)
+    return error
+  }
+}
+
+/** A cancel may come before the model is asked or right after: nobody can tell the two apart. */
+function isSilent({ content, finish }: RecordedReply): boolean {
+  return finish === 'aborted' && content.length === 0
 }
 
 function abortOf(signal: AbortSignal): Promise<void> {
