@@ -23,7 +23,7 @@ export function apply(ctx: Context, config: Config): void {
 }
 
 /** Children in processes of their own, which keep no start-time promise: they are not ours. */
-export function createAcpProvider(config: Config): SubagentProvider {
+function createAcpProvider(config: Config): SubagentProvider {
   return {
     name: config.providerName,
     capabilities: { outputSchema: false, depthLimit: false, toolFilter: false },

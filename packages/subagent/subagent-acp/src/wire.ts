@@ -1,15 +1,11 @@
 /** The messages of the protocol, picked out of what an agent writes to its stdout. */
-import { setImmediate as pollOnce } from 'node:timers/promises'
 import { type AnyMessage, DEFAULT_MAX_MESSAGE_BYTES, type Stream } from '@agentclientprotocol/sdk'
-import { type ByteTail, type CareProcess, within } from '@deepseek-ai/dsh-process'
+import type { ByteTail, CareProcess } from '@deepseek-ai/dsh-process'
 import { AcpChildError } from './errors.ts'
 import { isOfInterest } from './transcript.ts'
 
 const newline = 0x0a
 const brace = 0x7b
-
-/** How long the output of a process that has ended may stay open, when others hold it, in ms. */
-const lingerMs = 50
 
 /**
  * Makes a stream of messages of a process. The SDK would answer a banner with an error, which some
@@ -18,7 +14,8 @@ const lingerMs = 50
  */
 export function messageStream(child: CareProcess, noise: ByteTail): Stream {
   const pending = new Set<unknown>()
-  void closeAfterExit(child)
+  // A process that got away may hold the output open for ever.
+  void child.gone.then(() => child.stdout.destroy())
   return {
     readable: ReadableStream.from(messagesFrom(child.stdout, noise, pending)),
     writable: new WritableStream({
@@ -131,11 +128,4 @@ function accept(
   if (!pending.delete(id)) return undefined
   const isEmpty = 'result' in message && (typeof result !== 'object' || result === null)
   return (isEmpty ? { ...message, result: {} } : message) as AnyMessage
-}
-
-/** Others may hold the output of a process open: it is over soon after the process itself. */
-async function closeAfterExit({ exited, closed, stdout }: CareProcess): Promise<void> {
-  await exited
-  if (!(await within(lingerMs, closed))) await pollOnce()
-  stdout.destroy()
 }

@@ -124,6 +124,16 @@ describe('an agent that ends', () => {
     expect(isAlive(Number(textOf(result)))).toBe(false)
   })
 
+  test('while a process that got away holds its output does not keep the result', async () => {
+    const result = await delegateOnce(fixture('leaves', 'mid-turn', 'escaped'))
+
+    const pid = Number(textOf(result))
+    const isHolding = isAlive(pid)
+    process.kill(pid, 'SIGKILL')
+    expect(isHolding).toBe(true)
+    expect(result.diagnostic).toMatch(/exited with code 0 at session\/prompt$/)
+  })
+
   test('its turn, while a child of it holds its output, has completed', async () => {
     const result = await delegateOnce(fixture('leaves'))
 

@@ -128,8 +128,11 @@ describe('a conversation', () => {
 })
 
 describe('authMethod', () => {
-  test.each(['session/new', 'session/prompt'])('is tried once when %s wants it', async (method) => {
-    const result = await delegateOnce({ ...fixture('auth', method), authMethod: 'key' })
+  test.each([
+    ['session/new', ['1', '0']],
+    ['session/prompt', ['0', '1']],
+  ])('is tried once when %s wants it', async (_method, counts) => {
+    const result = await delegateOnce({ ...fixture('auth', ...counts), authMethod: 'key' })
 
     expect(result).toMatchObject({ stopReason: 'completed', output: [{ text: 'key' }] })
   })
@@ -138,7 +141,7 @@ describe('authMethod', () => {
     'is asked for, with those that the agent offers, when it is %s',
     async (authMethod) => {
       const result = await delegateOnce({
-        ...fixture('auth', 'session/new'),
+        ...fixture('auth', '1', '0'),
         ...(authMethod !== undefined && { authMethod }),
       })
 
@@ -151,12 +154,15 @@ describe('authMethod', () => {
     },
   )
 
-  test('that does not help is not tried again', async () => {
-    const config = { ...fixture('auth', 'session/new', 'broken'), authMethod: 'key' }
+  test.each([
+    ['session/new', ['2', '0'], 'the agent failed at session/new: Authentication required'],
+    ['session/prompt', ['1', '2'], 'the agent wants to be authenticated: set authMethod'],
+  ])('is not tried again when %s is not content', async (_method, counts, reason) => {
+    const config = { ...fixture('auth', ...counts), authMethod: 'key' }
 
     const { diagnostic } = await delegateOnce(config)
 
-    expect(diagnostic).toBe('the agent failed at session/new: Authentication required')
+    expect(diagnostic?.slice(0, reason.length)).toBe(reason)
   })
 
   test('cannot help with an agent that offers none', async () => {

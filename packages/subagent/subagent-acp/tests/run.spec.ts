@@ -59,15 +59,18 @@ describe('cancel', () => {
   })
 
   test('during the handshake sends no prompt', async () => {
-    const { start, parent } = await createBench({ ...deaf, ...quick })
+    const notes = join(await temporaryFolder(), 'notes')
+    const noted = (): string => (existsSync(notes) ? readFileSync(notes, 'utf8') : '')
+    const { start } = await createBench(fixture('notes', notes))
     const run = start()
 
     run.cancel()
     const result = await run.result
+    await waitFor('the session is opened', () => noted().includes('quiet'))
     await run.dispose()
 
     expect(result).toEqual({ output: [], stopReason: 'aborted' })
-    expect(existsSync(join(parent.cwd, 'pids.tmp'))).toBe(false)
+    expect(noted()).toBe('session/new\nquiet\n')
   })
 
   test('after the end, and again, changes nothing', async () => {
