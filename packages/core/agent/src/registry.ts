@@ -8,6 +8,7 @@ import {
   type SessionTable,
 } from '@deepseek-ai/dsh-session'
 import { AgentError } from './errors.ts'
+import { scopeOf } from './scope.ts'
 import type {
   Agent,
   AgentDriver,
@@ -77,7 +78,7 @@ export class AgentRegistry {
   }
 
   /**
-   * Continues a stored session with its model and cwd; a turn that a crash left open is closed as
+   * Continues a stored session with its model, its cwd and a child's narrowed tools; a turn that a crash left open is closed as
    * `interrupted`, and every call in it gets its one result.
    * @throws AgentError `NO_DRIVER`, `NO_MODEL`; LlmError `UNKNOWN_MODEL`; SessionError `NO_STORE`,
    * `DUPLICATE_SESSION` and what the store throws.
@@ -91,7 +92,8 @@ export class AgentRegistry {
     const complete = this.complete({ ...options, model: options.model ?? lastTurn?.data.model })
     const session = this.deps.sessions.reopen(stored)
     for (const { type, data } of closeOpenTurn(stored.events)) session.append(type, data)
-    return this.admit(driver.create({ session, options: complete, toolScope: undefined }))
+    const toolScope = scopeOf(session.header.origin?.toolFilters)
+    return this.admit(driver.create({ session, options: complete, toolScope }))
   }
 
   /** Disposes every agent, also those that others create on their way out. */

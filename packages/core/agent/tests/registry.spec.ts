@@ -220,8 +220,9 @@ describe('AgentRegistry.disposeAll', () => {
 })
 
 /** A registry whose store knows session "one": its last turn asked model `b`. */
-async function createStored(): Promise<Setup> {
+async function createStored(driver = createDriver()): Promise<Setup> {
   const setup = createRegistry({
+    driver,
     adapters: [scriptedModel([], 'a'), scriptedModel([], 'b')],
     defaults: { model: 'a', maxSteps: 10 },
   })
@@ -259,6 +260,21 @@ describe('AgentRegistry.resume', () => {
     const { agent } = await registry.resume(id, options)
 
     expect(agent.options).toEqual(expected)
+  })
+
+  test("keeps the filters of a child's tools, and gives others none", async () => {
+    const driver = createDriver()
+    const { registry } = await createStored(driver)
+    const toolFilters = [{ deny: ['bash'] }]
+    const origin = { provider: 'spawn', toolFilters }
+    await registry.create({ id: 'child' as SessionId, cwd: '/', origin }).dispose()
+
+    await registry.resume('child' as SessionId)
+    await registry.resume(id)
+
+    const [child, top] = driver.specs.slice(-2)
+    expect(['bash', 'read'].filter((name) => child?.toolScope?.allows(name))).toEqual(['read'])
+    expect(top?.toolScope).toBeUndefined()
   })
 
   test('takes the default model when the session never began a turn', async () => {

@@ -20,6 +20,17 @@ export interface SessionOrigin {
   /** The tool call of the parent that asked for the child. */
   readonly callId?: string
   readonly label?: string
+  /**
+   * What narrows the child's tools: its own filter and those of the children above it. A tool must
+   * pass each; `allow` names all that pass, `deny` those that do not.
+   */
+  readonly toolFilters?: readonly ToolFilter[]
+}
+
+/** Narrows the registered tools by their names. */
+export interface ToolFilter {
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
 }
 
 /** What is fixed when a session is created. */

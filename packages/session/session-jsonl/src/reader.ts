@@ -76,6 +76,8 @@ function lineOfBadBytes(bytes: Buffer): number {
 
 const count = z.int().nonnegative()
 
+const names = z.array(z.string()).optional()
+
 const headerSchema = z.looseObject({
   id: z.string(),
   createdAt: z.number(),
@@ -88,6 +90,8 @@ const headerSchema = z.looseObject({
       provider: z.string(),
       callId: z.string().optional(),
       label: z.string().optional(),
+      // A filter that cannot be read must not come out as none.
+      toolFilters: z.array(z.strictObject({ allow: names, deny: names })).optional(),
     })
     .optional(),
 })

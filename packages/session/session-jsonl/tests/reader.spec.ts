@@ -129,6 +129,13 @@ describe('parseSession', () => {
       headerLine(createHeader({ delegationDepth: -1 })).trimEnd(),
     ],
     [
+      'origin.toolFilters.0: Unrecognized key: "denied"',
+      1,
+      headerLine(
+        createHeader({ origin: { provider: 'p', toolFilters: [{ denied: ['bash'] } as never] } }),
+      ).trimEnd(),
+    ],
+    [
       'seedLength: Invalid input: expected int, received number',
       1,
       headerLine(createHeader({ seedLength: 0.5 })).trimEnd(),

@@ -211,6 +211,30 @@ describe('a child that is resumed', () => {
     ).toThrow(expect.objectContaining({ code: 'DEPTH_EXCEEDED' }) as Error)
   })
 
+  test('may use no tool that it might not use before', async () => {
+    const root = await createRoot()
+    const toolFilters = [{ deny: ['bash'] }, { allow: ['bash', 'read'] }]
+    const session = createSession({
+      parentSession: idOf('parent'),
+      delegationDepth: 1,
+      origin: { provider: 'spawn', toolFilters },
+    })
+    appendTurn(session)
+    leaveBehind(root, session)
+    const { ctx, model } = await createHost(
+      (_, index) => (index > 0 ? 'done' : { calls: [{ name: 'bash', callId: 'call' }] }),
+      { root },
+    )
+    for (const name of ['bash', 'read', 'write']) registerTool(ctx, name)
+
+    const { agent } = await ctx.agents.resume(session.id, { model: 'scripted' })
+    await agent.send('use a tool')
+
+    expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(['read'])
+    const result = [...agent.session.events()].find(({ type }) => type === 'tool/result')
+    expect(result?.data).toMatchObject({ isError: true, code: 'TOOL_DENIED' })
+  })
+
   test('still has what it inherited, of which its file holds nothing', async () => {
     const host = await createKnowing()
     const parent = host.createAgent()
