@@ -58,16 +58,14 @@ export class SessionWriter {
    */
   open(): OpenFile {
     if (this.opened !== undefined) return this.opened
-    const { file, locks } = this.options
     let unlock: (() => void) | undefined
     try {
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      unlock = locks.take(file)
+      unlock = this.lock()
       this.opened = { descriptor: this.openFile(), unlock }
       return this.opened
     } catch (error) {
       unlock?.()
-      throw error instanceof SessionFileError ? error : writeFailed(file, error)
+      throw error instanceof SessionFileError ? error : writeFailed(this.options.file, error)
     }
   }
 
@@ -123,6 +121,18 @@ export class SessionWriter {
     }
   }
 
+  /** Makes the folder when it is not there. */
+  private lock(): () => void {
+    const { file, locks } = this.options
+    try {
+      return locks.take(file)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      return locks.take(file)
+    }
+  }
+
   private openFile(): number {
     const { file } = this.options
     const isNew = this.length === 0
@@ -150,6 +160,8 @@ export class SessionWriter {
 
   /** What anybody else has written must not be overwritten. @throws SessionFileError `SESSION_CHANGED`. */
   private assertUnchanged(descriptor: number, length: number): void {
+    // A file that is still to get its first line was made by the same call.
+    if (length === 0) return
     const { size, nlink } = fstatSync(descriptor)
     if (size === length && nlink > 0) return
     const { file } = this.options

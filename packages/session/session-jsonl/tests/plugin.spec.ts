@@ -329,7 +329,7 @@ describe('a folder that cannot be written', () => {
       error: {
         code: 'NOT_EXECUTED',
         message: expect.stringContaining(
-          `session "${agent.id}" could not be stored: cannot write "${fileOf(agent)}": EEXIST`,
+          `session "${agent.id}" could not be stored: cannot write "${fileOf(agent)}": ENOTDIR`,
         ) as string,
       },
     })
@@ -348,7 +348,7 @@ describe('a folder that cannot be written', () => {
     expect(await agent.send('go')).toEqual({ reason: 'completed' })
 
     expect(warnings.join()).toContain(`the last turn of session "${agent.id}" was not stored`)
-    expect(warnings.join()).toContain('EEXIST')
+    expect(warnings.join()).toContain('ENOTDIR')
     rmSync(root)
   })
 

@@ -216,7 +216,7 @@ describe('SessionWriter failures', () => {
     writeFileSync(dirname(file), 'a file')
     appendTurn(session)
 
-    expect(() => writer.flush()).toThrow(`cannot write "${file}": EEXIST`)
+    expect(() => writer.flush()).toThrow(`cannot write "${file}": ENOTDIR`)
     rmSync(dirname(file))
     writer.close()
 
