@@ -16,7 +16,7 @@ const protocolVersion = 1
 /** Source: the error codes of the protocol's schema. */
 const authRequired = -32000
 /** Some agents send the last chunks after the response: it is over when none came for this long, in ms. */
-const quietMs = 5
+const quietMs = 3
 /** The same while there is no text at all, and so likely more to come. */
 const quietWithoutTextMs = 100
 

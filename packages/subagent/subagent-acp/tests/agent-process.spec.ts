@@ -38,7 +38,7 @@ describe('a command', () => {
   test('that is given up is killed', async () => {
     const { start } = await createBench({
       ...fixture('silent', 'session/new'),
-      handshakeTimeoutMs: 1000,
+      handshakeTimeoutMs: 2000,
     })
     const run = start()
     const pids = childPids()
@@ -46,7 +46,7 @@ describe('a command', () => {
     const { diagnostic } = await run.result
     await run.dispose()
 
-    expect(diagnostic).toMatch(/gave no answer to session\/new within 1000 ms/)
+    expect(diagnostic).toMatch(/gave no answer to session\/new within 2000 ms/)
     expect(pids.length).toBeGreaterThan(0)
     expect(pids.filter(isAlive)).toEqual([])
   })
