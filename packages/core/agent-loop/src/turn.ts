@@ -1,6 +1,12 @@
 /** One turn: from accepted input to exactly one `turn/end`, whatever throws. */
 import type { Agent, AgentOptions } from '@deepseek-ai/dsh-agent'
-import { failureOf, type ModelRegistry, type Notify, type UserContent } from '@deepseek-ai/dsh-llm'
+import {
+  type Failure,
+  failureOf,
+  type ModelRegistry,
+  type Notify,
+  type UserContent,
+} from '@deepseek-ai/dsh-llm'
 import type { SessionTable, TurnEnd } from '@deepseek-ai/dsh-session'
 import type { PromptSections } from '@deepseek-ai/dsh-system-prompt'
 import type { ToolCall, ToolResult, ToolTable } from '@deepseek-ai/dsh-tools'
@@ -75,11 +81,17 @@ async function runStep(turn: Turn, step: number, system: string): Promise<TurnEn
   }
 }
 
+const callsMissing: Failure = {
+  code: 'MODEL_FAILED',
+  message: 'the model announced tool calls and made none: send the input again',
+}
+
 function endOfReply({ calls, finish, error }: Reply): TurnEnd | undefined {
   switch (finish) {
     case 'stop':
-    case 'tool-calls':
       return calls.length === 0 ? { reason: 'completed' } : undefined
+    case 'tool-calls':
+      return calls.length === 0 ? { reason: 'error', error: callsMissing } : undefined
     case 'max-tokens':
     case 'refusal':
     case 'aborted':

@@ -97,6 +97,14 @@ describe('runTurn', () => {
     expect(agent.session.usage).toEqual({ inputTokens: 20, outputTokens: 10 })
   })
 
+  test('fails when the model announces tool calls and makes none', async () => {
+    const { createAgent } = await createHost([{ text: 'I call', finish: 'tool-calls' }])
+
+    const end = await createAgent().send('please do it')
+
+    expect(end).toMatchObject({ reason: 'error', error: { code: 'MODEL_FAILED' } })
+  })
+
   test('ends after maxSteps steps with a reason of its own', async () => {
     const { ctx, model, createAgent } = await createHost(() => ({ calls: [{ name: 'again' }] }))
     ctx.tools.register(createTool('again'))

@@ -2,7 +2,6 @@
 import { type Context, Service } from '@deepseek-ai/cordis'
 import { createNotify } from '@deepseek-ai/dsh-llm'
 import type { SessionId } from '@deepseek-ai/dsh-session'
-import type {} from '@deepseek-ai/dsh-system-prompt'
 import z from '@deepseek-ai/schemastery'
 import { AgentRegistry } from './registry.ts'
 import type {
@@ -17,6 +16,8 @@ import type {
 export * from './errors.ts'
 export * from './registry.ts'
 export * from './types.ts'
+// Named here so that its augmentation below finds the module when built.
+export type { PromptAgent } from '@deepseek-ai/dsh-system-prompt'
 
 declare module '@deepseek-ai/cordis' {
   interface Context {

@@ -36,6 +36,10 @@ export function startInProcessRun(services: InProcessServices, start: InProcessS
   const { provider, request, run, seed } = start
   const { parent, callId, label, agentOptions, outputSchema, toolFilter: filter } = request
   const structured = outputSchema && new StructuredOutput(outputSchema)
+  const toolFilters = [
+    ...(parent.session.header.origin?.toolFilters ?? []),
+    ...(filter === undefined ? [] : [filter]),
+  ]
   const toolScope = childScope({ ...services, parent, filter, own: structured?.tool })
   const handle = services.agents.create({
     id: run.childId,
@@ -46,6 +50,8 @@ export function startInProcessRun(services: InProcessServices, start: InProcessS
       provider,
       ...(callId !== undefined && { callId }),
       ...(label !== undefined && { label }),
+      // A resume has only the header to go by.
+      ...(toolFilters.length > 0 && { toolFilters }),
     },
     // Spread, because other packages merge options of their own into AgentOptions.
     options: { ...parent.options, ...givenOf(agentOptions), subagentDepth: run.depth },

@@ -18,6 +18,10 @@ export function testContext({ expectErrors }: TestContextOptions = {}): Context 
   const ctx = new Context()
   const errors = collectErrors(ctx)
   onTestFinished(async () => {
+    // The root goes last, and with it the log, which hears what fails on the way.
+    const fibers = Array.from(ctx.registry.values(), (runtime) => [...runtime.fibers]).flat()
+    const top = fibers.filter(({ parent }) => parent.fiber === ctx.fiber)
+    await Promise.all(top.map((fiber) => fiber.dispose()))
     await ctx.fiber.dispose()
     const unexpected = errors.filter((text) => expectErrors?.test(text) !== true)
     if (unexpected.length > 0) throw new Error(`cordis logged errors:\n${unexpected.join('\n')}`)
