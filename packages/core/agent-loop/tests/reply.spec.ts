@@ -98,7 +98,6 @@ describe('ask', () => {
 
   test.each<[FinishReason, TurnEnd]>([
     ['stop', { reason: 'completed' }],
-    ['tool-calls', { reason: 'completed' }],
     ['max-tokens', { reason: 'max-tokens' }],
     ['refusal', { reason: 'refusal' }],
     ['aborted', { reason: 'aborted' }],
