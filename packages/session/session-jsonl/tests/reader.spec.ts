@@ -14,7 +14,7 @@ const session = createSession({
 })
 appendTurn(session, 'héllo \u2028 "quoted"\nnext')
 const lines = [headerLine(session.header), ...Array.from(session.events(), eventLine)]
-const file = '/root/one.jsonl'
+const file = '/sessions/one.jsonl'
 
 function parse(text: string) {
   return parseSession(Buffer.from(text), file)
