@@ -8,7 +8,7 @@ interface Report {
   readonly afterSequential: Record<string, number>
   readonly afterParallel: Record<string, number>
   readonly bytesPerSequentialRun: number
-  readonly bytesPerRun: number
+  readonly bytesPerParallelRun: number
   readonly uncollectedRuns: number
   readonly warnings: readonly string[]
 }
@@ -30,7 +30,7 @@ describe('50 runs one after another and 20 at once', () => {
     expect(report.afterParallel).toEqual(report.before)
     expect(report.uncollectedRuns).toBe(0)
     expect(report.bytesPerSequentialRun).toBeLessThan(1024)
-    expect(report.bytesPerRun).toBeLessThan(1024)
+    expect(report.bytesPerParallelRun).toBeLessThan(1024)
     expect(report.warnings).toEqual([])
   }, 120_000)
 })
