@@ -49,10 +49,13 @@ export async function serveAcp(
   const onAbort = (): void => connection.close()
   if (control.signal.aborted) onAbort()
   control.signal.addEventListener('abort', onAbort, { once: true })
-  await connection.closed
-  control.signal.removeEventListener('abort', onAbort)
-  await server.dispose()
-  unfollow()
+  try {
+    await connection.closed
+    await server.dispose()
+  } finally {
+    control.signal.removeEventListener('abort', onAbort)
+    unfollow()
+  }
   const { reason } = connection.signal
   if (!(reason instanceof MessageTooLargeError)) return 0
   logger.error(reason)

@@ -46,8 +46,9 @@ describe('Screen', () => {
   })
 
   test('colours progress on a terminal, and not with NO_COLOR', () => {
-    vi.stubEnv('NO_COLOR', undefined)
-    vi.stubEnv('FORCE_COLOR', undefined)
+    // Node asks all of these before it believes a terminal; a CI machine sets some.
+    for (const name of ['NO_COLOR', 'NODE_DISABLE_COLORS', 'FORCE_COLOR', 'CI'])
+      vi.stubEnv(name, undefined)
     vi.stubEnv('TERM', 'xterm-256color')
     const coloured = createTerminal()
     new Screen(coloured.streams).line('a', 'red')

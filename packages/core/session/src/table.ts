@@ -16,6 +16,8 @@ interface LiveSession {
   readonly session: Session
   /** Where it is kept, to its end: also after this store takes no more sessions. */
   store: SessionStore | undefined
+  /** What the store threw while it took an event: from then on the stored log has a gap. */
+  failure?: Error
 }
 
 /** Live sessions by id, and the store that makes them durable when there is one. */
@@ -74,7 +76,9 @@ export class SessionTable {
 
   /** Absent when no store keeps the session, so that a step without one costs nothing. */
   flush(session: Session): Promise<void> | undefined {
-    return this.live.get(session.id)?.store?.flush(session)
+    const live = this.live.get(session.id)
+    if (live?.failure !== undefined) return Promise.reject(live.failure)
+    return live?.store?.flush(session)
   }
 
   /** Forgets a session after its last flush; settles when the store has let go of it. */
@@ -109,7 +113,13 @@ export class SessionTable {
   }
 
   private readonly onAppend = (session: Session, event: SessionEvent): void => {
-    this.live.get(session.id)?.store?.append(session, event)
+    const live = this.live.get(session.id)
+    try {
+      live?.store?.append(session, event)
+    } catch (error) {
+      // The event is committed: whoever appends must not fail, and whoever flushes must.
+      if (live !== undefined) live.failure ??= error as Error
+    }
     this.notify('session/event', { session, event })
   }
 }

@@ -221,4 +221,21 @@ describe('SessionTable store', () => {
     await expect(table.load(id)).resolves.toBe(stored)
     await expect(table.load('two' as SessionId)).rejects.toThrow('nothing is stored for "two"')
   })
+
+  test('tells at each flush what a store threw while it took an event, and keeps the log', async () => {
+    const { table, told } = createTable()
+    const store = createStore()
+    store.append = () => {
+      throw new Error('no room')
+    }
+    table.setStore(store)
+    const session = table.prepare({ cwd: '/' })
+
+    appendTurn(session, 'hello')
+
+    expect(session.lastTurnEnd).toBeDefined()
+    expect(told).toContain('session/event')
+    await expect(table.flush(session)).rejects.toThrow('no room')
+    await expect(table.flush(session)).rejects.toThrow('no room')
+  })
 })

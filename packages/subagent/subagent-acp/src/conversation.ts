@@ -124,7 +124,11 @@ export class Conversation {
         clientInfo: { name: 'dsh', version: '0.1.0' },
       }),
     )
-    const { protocolVersion: version, authMethods } = handshake.parse(response)
+    const answer = handshake.safeParse(response)
+    if (!answer.success) {
+      throw new AcpChildError('AGENT_FAILED', 'the agent answered initialize without an object')
+    }
+    const { protocolVersion: version, authMethods } = answer.data
     if (version !== protocolVersion) {
       throw new AcpChildError(
         'PROTOCOL_VERSION',

@@ -84,6 +84,13 @@ describe('a conversation', () => {
     })
   })
 
+  test('names the request whose answer has no shape that it knows', async () => {
+    const { stopReason, diagnostic } = await delegateOnce(fixture('answers', 'initialize', '[]'))
+
+    expect(stopReason).toBe('error')
+    expect(diagnostic).toContain('answered initialize')
+  })
+
   test.each([[2], ['1'], [null]])('refuses protocol version %j', async (protocolVersion) => {
     const answer = JSON.stringify({ protocolVersion })
 
