@@ -20,9 +20,22 @@ const quietMs = 3
 /** The same while there is no text at all, and so likely more to come. */
 const quietWithoutTextMs = 100
 
+/** What a child may know of where it comes from; it travels in `_meta`, for agents that are ours. */
+export interface Lineage {
+  readonly depth: number
+  readonly origin: {
+    readonly runId: string
+    readonly parentSessionId: string
+    /** The parent's tool call that asks for the child. */
+    readonly callId?: string
+    /** The name under which the parent knows this kind of child. */
+    readonly provider: string
+  }
+}
+
 export interface ConversationOptions {
   readonly cwd: string
-  readonly depth: number
+  readonly lineage: Lineage
   readonly authMethod?: string
   readonly model?: string
   readonly mode?: string
@@ -81,8 +94,9 @@ export class Conversation {
   /** Brings the agent to the point where it takes a prompt. */
   async open(): Promise<ActiveSession> {
     await this.initialize()
-    const { cwd, depth, mode, model } = this.options
-    const request = { cwd, mcpServers: [], _meta: { 'dsh/depth': depth } }
+    const { cwd, lineage, mode, model } = this.options
+    const meta = { 'dsh/depth': lineage.depth, 'dsh/origin': lineage.origin }
+    const request = { cwd, mcpServers: [], _meta: meta }
     const session = await this.askAuthenticated(methods.agent.session.new, () =>
       this.agent.buildSession(request).start(),
     )

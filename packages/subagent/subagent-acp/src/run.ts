@@ -11,7 +11,7 @@ import type {
 } from '@deepseek-ai/dsh-subagent'
 import { AgentProcess } from './agent-process.ts'
 import type { Config } from './config.ts'
-import { Conversation } from './conversation.ts'
+import { Conversation, type Lineage } from './conversation.ts'
 import { AcpChildError } from './errors.ts'
 import { answerPermission, cancelledPermission } from './permission.ts'
 import { Transcript } from './transcript.ts'
@@ -66,8 +66,8 @@ class AcpRun implements SubagentRun {
       permit: (asked) =>
         this.isCancelled ? cancelledPermission : answerPermission(permission, asked),
     })
-    const { depth } = context
-    this.conversation = new Conversation(this.process, { cwd, depth, authMethod, model, mode })
+    const lineage = lineageOf({ config, request, context })
+    this.conversation = new Conversation(this.process, { cwd, lineage, authMethod, model, mode })
     this.talk = this.talkAbout(request.prompt)
     this.result = Promise.race([this.talk, this.cancelled.promise])
   }
@@ -113,7 +113,6 @@ class AcpRun implements SubagentRun {
   private async withHandshakeLimit<T>(handshake: Promise<T>): Promise<T> {
     const { command, handshakeTimeoutMs } = this.config
     if (await within(handshakeTimeoutMs, handshake)) return handshake
-    handshake.catch(() => {})
     throw new AcpChildError(
       'HANDSHAKE_TIMEOUT',
       `the agent "${command}" gave no answer to ${this.conversation.method} within ${handshakeTimeoutMs} ms: a command that speaks the Agent Client Protocol on stdin and stdout is expected`,
@@ -154,4 +153,16 @@ class AcpRun implements SubagentRun {
       ...(diagnostic !== undefined && { diagnostic }),
     }
   }
+}
+
+function lineageOf({ config, request, context }: Omit<AcpStart, 'cwd'>): Lineage {
+  const { runId, depth } = context
+  const { parent, callId } = request
+  const origin = {
+    runId,
+    parentSessionId: parent.id,
+    ...(callId !== undefined && { callId }),
+    provider: config.providerName,
+  }
+  return { depth, origin }
 }

@@ -38,6 +38,25 @@ describe('a conversation', () => {
     expect(told.session).toMatchObject({ _meta: { 'dsh/depth': 5 } })
   })
 
+  test('tells the agent which call of whom it answers', async () => {
+    const { ctx, start, parent } = await createBench(fixture('tells'))
+    const runs = [start('go', { callId: 'call-7' }), start('go')]
+    const ids = ctx.subagents.runs().map(({ runId }) => runId)
+
+    const results = await Promise.all(runs.map(({ result }) => result))
+    await Promise.all(runs.map((run) => run.dispose()))
+
+    const session = { cwd: parent.cwd, mcpServers: [] }
+    const origin = { parentSessionId: parent.id, provider: 'acp' }
+    expect(results.map((result) => toldBy(result).session)).toEqual([
+      {
+        ...session,
+        _meta: { 'dsh/depth': 1, 'dsh/origin': { runId: ids[0], callId: 'call-7', ...origin } },
+      },
+      { ...session, _meta: { 'dsh/depth': 1, 'dsh/origin': { runId: ids[1], ...origin } } },
+    ])
+  })
+
   test.each([
     ['end_turn', { stopReason: 'completed' }],
     ['max_tokens', { stopReason: 'max-tokens' }],
