@@ -4,7 +4,7 @@ import type { Context } from '@deepseek-ai/cordis'
 import type { AgentHandle } from '@deepseek-ai/dsh-agent'
 import type { AppRequest, AppStreams, FrontEndControl } from '@deepseek-ai/dsh-app'
 import type { SessionId, TurnEnd } from '@deepseek-ai/dsh-session'
-import type { Config } from './index.ts'
+import type { Config } from './config.ts'
 
 /** One call of the front end's `serve`. */
 export interface Serving {

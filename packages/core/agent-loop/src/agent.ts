@@ -10,7 +10,8 @@ import {
 import type { UserContent } from '@deepseek-ai/dsh-llm'
 import { freezeJson, type Session, type SessionId, type TurnEnd } from '@deepseek-ai/dsh-session'
 import type { ToolScope } from '@deepseek-ai/dsh-tools'
-import { type LoopServices, runTurn } from './turn.ts'
+import { runTurn } from './turn.ts'
+import type { LoopServices } from './types.ts'
 
 interface Input {
   readonly content: UserContent

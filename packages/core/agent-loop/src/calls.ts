@@ -8,7 +8,7 @@ import {
   ToolError,
 } from '@deepseek-ai/dsh-tools'
 import type { Reply } from './reply.ts'
-import type { Turn } from './turn.ts'
+import type { Turn } from './types.ts'
 
 /**
  * Carries out the calls of a reply, parallel neighbours at the same time; results are logged in

@@ -4,7 +4,7 @@ import type { AgentDriver } from '@deepseek-ai/dsh-agent'
 import { createNotify } from '@deepseek-ai/dsh-llm'
 import z from '@deepseek-ai/schemastery'
 import { LoopAgent } from './agent.ts'
-import type { LoopServices } from './turn.ts'
+import type { LoopServices } from './types.ts'
 
 export const name = 'agent-loop'
 export const inject = ['llm', 'sessions', 'tools', 'systemPrompt', 'agents']

@@ -9,7 +9,7 @@ import {
   type ToolCallBlock,
   type Usage,
 } from '@deepseek-ai/dsh-llm'
-import type { Turn } from './turn.ts'
+import type { Turn } from './types.ts'
 
 /** What the model answered. */
 export interface Reply {

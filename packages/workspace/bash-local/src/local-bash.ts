@@ -9,7 +9,7 @@ import {
 } from '@deepseek-ai/dsh-bash'
 import { cleanEnvironment } from '@deepseek-ai/dsh-process'
 import { runCommand } from './command.ts'
-import type { Config } from './index.ts'
+import type { Config } from './config.ts'
 import { Output, OutputFiles } from './output.ts'
 
 /** Runs each command in a shell of its own. */
