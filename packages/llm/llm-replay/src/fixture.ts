@@ -1,5 +1,5 @@
 /** The fixture: what each session of a run was answered, keyed so that interleaving does not matter. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { ReplayError } from './errors.ts'
@@ -42,8 +42,26 @@ export type RecordedReply = z.infer<typeof reply>
 /** Replies by session key, in the order in which the session asked. */
 export type Fixture = z.infer<typeof fixture>
 
-/** @throws ReplayError `INVALID_FIXTURE` naming the file and what is wrong. */
+/**
+ * Reads a file; or, of a path with a slash at its end, all files of the folder as one.
+ * @throws ReplayError `INVALID_FIXTURE` naming the file and what is wrong.
+ */
 export function readFixture(path: string): Fixture {
+  if (!path.endsWith('/')) return readFile(path)
+  const sessions: Fixture['sessions'] = {}
+  for (const name of filesIn(path)) Object.assign(sessions, readFile(`${path}${name}`).sessions)
+  return { version: 1, sessions }
+}
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.json'))
+  } catch (error) {
+    throw invalid(folder, messageOf(error), error)
+  }
+}
+
+function readFile(path: string): Fixture {
   let value: unknown
   try {
     value = JSON.parse(readFileSync(path, 'utf8'))

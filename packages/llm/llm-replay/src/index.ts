@@ -17,7 +17,7 @@ export const inject = ['llm', 'sessions']
 export interface Config {
   /** `record` watches the other adapters; `replay` is an adapter for the recorded models. */
   mode: 'record' | 'replay'
-  /** Path of the fixture, a JSON file; relative to the yml's folder. */
+  /** Path of a JSON file, or with a slash at its end of a folder of such; relative to the yml's folder. */
   fixture: string
   /** Name on `ctx.llm`. */
   adapterName: string
@@ -31,7 +31,7 @@ export const Config: z<Partial<Config> & Pick<Config, 'mode' | 'fixture'>, Confi
 
 export function apply(ctx: Context, { mode, fixture, adapterName }: Config): void {
   const folder = ctx.baseUrl === undefined ? '.' : fileURLToPath(new URL('.', ctx.baseUrl))
-  const path = resolve(folder, fixture)
+  const path = `${resolve(folder, fixture)}${fixture.endsWith('/') ? '/' : ''}`
   if (mode === 'record') record(ctx, path)
   else replay(ctx, path, adapterName)
 }

@@ -1,10 +1,11 @@
 /** Names sessions by lineage, so that a name means the same session in every run. */
-import type { Session, SessionId } from '@deepseek-ai/dsh-session'
+import type { Session, SessionHeader, SessionId } from '@deepseek-ai/dsh-session'
 
 /**
- * Gives each session its key: `root` without a live parent, and for a child its parent's key and the
- * id of the tool call that asked for it. The call's id is the model's own word, so it stands in the
- * recording. What would have the same key is numbered in the order of creation: `root#2`.
+ * Gives each session its key: `root` without a parent, and for a child its parent's key and the id
+ * of the tool call that asked for it. The call's id is the model's own word, so it stands in the
+ * recording. A parent in another process has the key `parent` here. What would have the same key is
+ * numbered in the order of creation: `root#2`.
  */
 export class SessionKeys {
   private readonly keys = new Map<SessionId, string>()
@@ -12,9 +13,8 @@ export class SessionKeys {
 
   /** @param session one that was not named before, its parent first. */
   name({ header }: Session): string {
-    const { id, parentSession, origin } = header
-    const parent = parentSession === undefined ? undefined : this.keys.get(parentSession)
-    const base = parent === undefined ? 'root' : `${parent}/${partOf(origin?.callId)}`
+    const { id } = header
+    const base = this.baseOf(header)
     const count = (this.counts.get(base) ?? 0) + 1
     this.counts.set(base, count)
     const key = count === 1 ? base : `${base}#${count}`
@@ -25,6 +25,23 @@ export class SessionKeys {
   get(id: SessionId): string | undefined {
     return this.keys.get(id)
   }
+
+  private baseOf({ parentSession, origin }: SessionHeader): string {
+    const parent = parentSession === undefined ? undefined : this.keys.get(parentSession)
+    if (parent !== undefined) return `${parent}/${partOf(origin?.callId)}`
+    return origin?.callId === undefined ? 'root' : `parent/${partOf(origin.callId)}`
+  }
+}
+
+/** The topmost session above the session of a key, or itself. */
+export function topOf(key: string): string {
+  const length = key.startsWith('parent/') ? 2 : 1
+  return key.split('/').slice(0, length).join('/')
+}
+
+/** Whether a session answers one call of a parent in another process. */
+export function isFromElsewhere(key: string): boolean {
+  return key.startsWith('parent/') && topOf(key) === key
 }
 
 /** Without the characters that mean something in a key, so that two keys are never the same. */

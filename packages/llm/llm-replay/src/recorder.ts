@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { Fixture, RecordedReply } from './fixture.ts'
-import { SessionKeys } from './keys.ts'
+import { SessionKeys, topOf } from './keys.ts'
 
 /** Gathers the replies of all sessions of a context. */
 export class Recorder {
@@ -24,15 +24,25 @@ export class Recorder {
     }
   }
 
-  /** Writes the fixture whole or not at all, in an order that does not depend on the interleaving. */
+  /**
+   * Writes the fixture whole or not at all, in an order that does not depend on the interleaving.
+   * @param path of a file; or, with a slash at its end, of a folder that gets a file for each
+   * topmost session, so that several processes can share it.
+   */
   write(path: string): void {
-    const sessions = [...this.sessions].filter(([, replies]) => replies.length > 0)
-    const fixture: Fixture = {
-      version: 1,
-      sessions: Object.fromEntries(sessions.toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    const sessions = [...this.sessions]
+      .filter(([, replies]) => replies.length > 0)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    if (!path.endsWith('/')) return writeFixture(path, sessions)
+    for (const [top, those] of Map.groupBy(sessions, ([key]) => topOf(key))) {
+      writeFixture(`${path}${top.replace('/', '.')}.json`, those)
     }
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(`${path}.tmp`, `${JSON.stringify(fixture, undefined, 2)}\n`)
-    renameSync(`${path}.tmp`, path)
   }
+}
+
+function writeFixture(path: string, sessions: readonly [string, RecordedReply[]][]): void {
+  const fixture: Fixture = { version: 1, sessions: Object.fromEntries(sessions) }
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(`${path}.tmp`, `${JSON.stringify(fixture, undefined, 2)}\n`)
+  renameSync(`${path}.tmp`, path)
 }

@@ -3,7 +3,7 @@ import type { ModelAdapter, ModelRequest, StreamChunk } from '@deepseek-ai/dsh-l
 import type { Session, SessionId } from '@deepseek-ai/dsh-session'
 import { ReplayError, type ReplayErrorCode } from './errors.ts'
 import type { Fixture, RecordedReply } from './fixture.ts'
-import { SessionKeys } from './keys.ts'
+import { isFromElsewhere, SessionKeys, topOf } from './keys.ts'
 
 export interface ReplayerOptions {
   readonly adapterName: string
@@ -38,17 +38,18 @@ export class Replayer {
 
   /** Tells the sessions that asked less often than when they were recorded. */
   tellUnused(): void {
-    const { fixture, path } = this.options
-    const unused = Object.entries(fixture.sessions).flatMap(([key, replies]) => {
-      const place = this.places.get(key) ?? 0
-      if (replies.slice(place).every(isSilent)) return []
-      return [`session "${key}" asked for ${place} of ${replies.length} recorded replies`]
-    })
-    if (unused.length > 0) this.fail('REPLAY_UNUSED', `"${path}": ${unused.join('; ')}`)
+    // What came of a parent elsewhere, and never came here, is another process's to replay.
+    this.failUnused((top) => !isFromElsewhere(top) || this.places.has(top))
   }
 
   private async *stream({ sessionId, signal }: ModelRequest): AsyncGenerator<StreamChunk> {
-    const reply = this.next(sessionId as SessionId)
+    const key = this.keys.get(sessionId as SessionId) ?? sessionId
+    const reply = this.next(key)
+    // Its parent takes one answer, and hears of nothing after it.
+    if (isFromElsewhere(key) && endsTurn(reply)) {
+      const error = this.failUnused((top) => top === key)
+      if (error !== undefined) throw error
+    }
     for (const block of reply.content) {
       if (block.type === 'tool-call') yield block
       else if (block.type === 'text') yield { type: 'text-delta', text: block.text }
@@ -64,9 +65,8 @@ export class Replayer {
   }
 
   /** @throws ReplayError `REPLAY_MISSING`, `REPLAY_EXHAUSTED`. */
-  private next(id: SessionId): RecordedReply {
+  private next(key: string): RecordedReply {
     const { fixture, path } = this.options
-    const key = this.keys.get(id) ?? id
     const replies = Object.hasOwn(fixture.sessions, key) ? fixture.sessions[key] : undefined
     if (replies === undefined) {
       const known = Object.keys(fixture.sessions).join(', ') || 'none'
@@ -82,6 +82,18 @@ export class Replayer {
     return reply
   }
 
+  /** Tells what was recorded and not asked for, of the sessions at or below those of interest. */
+  private failUnused(isOfInterest: (top: string) => boolean): ReplayError | undefined {
+    const { fixture, path } = this.options
+    const unused = Object.entries(fixture.sessions).flatMap(([key, replies]) => {
+      const place = this.places.get(key) ?? 0
+      if (!isOfInterest(topOf(key)) || replies.slice(place).every(isSilent)) return []
+      return [`session "${key}" asked for ${place} of ${replies.length} recorded replies`]
+    })
+    if (unused.length === 0) return undefined
+    return this.fail('REPLAY_UNUSED', `"${path}": ${unused.join('; ')}`)
+  }
+
   private fail(code: ReplayErrorCode, message: string): ReplayError {
     const error = new ReplayError(code, message)
     this.options.tell(error)
@@ -92,6 +104,10 @@ export class Replayer {
 /** A cancel may come before the model is asked or right after: nobody can tell the two apart. */
 function isSilent({ content, finish }: RecordedReply): boolean {
   return finish === 'aborted' && content.length === 0
+}
+
+function endsTurn({ finish }: RecordedReply): boolean {
+  return finish === 'stop' || finish === 'max-tokens' || finish === 'refusal'
 }
 
 function abortOf(signal: AbortSignal): Promise<void> {

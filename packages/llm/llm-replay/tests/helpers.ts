@@ -72,10 +72,10 @@ export async function unload(ctx: Context): Promise<void> {
   await entry.fiber.dispose()
 }
 
-/** Boots host core, both in-process backends and the plugin. */
+/** Boots host core, both in-process backends, the plugin, and more entries of yml. */
 export async function boot(
   config: { readonly mode: string; readonly fixture: string },
-  options: TestContextOptions = {},
+  { entries = '', ...options }: TestContextOptions & { readonly entries?: string } = {},
 ): Promise<Context> {
   const yml = `
 - name: '@deepseek-ai/dsh-llm-replay'
@@ -84,11 +84,11 @@ export async function boot(
 - name: '@deepseek-ai/dsh-subagent'
 - name: '@deepseek-ai/dsh-subagent-spawn'
 - name: '@deepseek-ai/dsh-subagent-fork'
-`
+${entries}`
   return bootYml(yml, options)
 }
 
-async function play(
+export async function play(
   ctx: Context,
   { prompts, maxDepth = 3, order = [] }: Omit<Scenario, 'script'>,
 ): Promise<Run> {
@@ -147,7 +147,9 @@ export function registerDelegate(ctx: Context, maxDepth = 3): void {
     parallel: true,
     execute: async ({ provider, prompt, until }, { agent, callId, signal }) => {
       const parent = ctx.agents.get(agent.id) as Agent
-      const run = ctx.subagents.start(provider, { prompt, parent, callId, signal, maxDepth })
+      const { depthLimit } = ctx.subagents.getProvider(provider)?.capabilities ?? {}
+      const limit = depthLimit === true ? { maxDepth } : {}
+      const run = ctx.subagents.start(provider, { prompt, parent, callId, signal, ...limit })
       const unfollow = ctx.on('agent/delta', ({ agent: { id }, text }) => {
         if (id === run.id && until !== undefined && text.includes(until)) run.cancel('enough')
       })
@@ -183,7 +185,7 @@ export function resultsOf({ messages }: { readonly messages: readonly Message[] 
 
 interface Delegation {
   readonly callId: string
-  readonly provider: 'spawn' | 'fork'
+  readonly provider: 'spawn' | 'fork' | 'acp'
   readonly prompt: string
   readonly until?: string
 }

@@ -1,8 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent } from '@deepseek-ai/dsh-agent'
+import type { SessionId } from '@deepseek-ai/dsh-session'
 import {
   bootYml,
   collectErrors,
@@ -46,6 +47,16 @@ async function bootReplay(sessions: Readonly<Record<string, readonly object[]>>)
 
 function createAgent(ctx: Context): Agent {
   return ctx.agents.create({ cwd: '/', options: { model: 'scripted' } }).agent
+}
+
+/** An agent that a call in another process asked for. */
+function createForElsewhere(ctx: Context, callId = 'call'): Agent {
+  return ctx.agents.create({
+    cwd: '/',
+    parentSession: 'elsewhere' as SessionId,
+    origin: { provider: 'acp', callId },
+    options: { model: 'scripted' },
+  }).agent
 }
 
 const delegation = {
@@ -343,6 +354,76 @@ describe('a run that is another one than the recorded one', () => {
   })
 })
 
+describe('a session whose parent is in another process', () => {
+  test('has the replies that the call got, and those of others are not missed', async () => {
+    const { ctx, errors } = await bootReplay({
+      'parent/other': [says('of another process')],
+      'parent/call': [delegation, says('done')],
+      'parent/call/call': [says('worked')],
+    })
+    const agent = createForElsewhere(ctx)
+
+    expect(await agent.send('go')).toEqual({ reason: 'completed' })
+    await unload(ctx)
+
+    expect(textOf(agent.session.deriveMessages().at(-1)?.content ?? [])).toBe('done')
+    expect(errors).toEqual([])
+  })
+
+  test('fails instead of its last reply when more was recorded, for later nobody would hear of it', async () => {
+    const { ctx, path } = await bootReplay({
+      'parent/call': [says('one'), says('two')],
+      'parent/call/look': [says('deep')],
+    })
+
+    const end = await createForElsewhere(ctx).send('go')
+
+    const message = `"${path}": session "parent/call" asked for 1 of 2 recorded replies; session "parent/call/look" asked for 0 of 1 recorded replies`
+    expect(end).toEqual({ reason: 'error', error: { code: 'REPLAY_UNUSED', message } })
+  })
+
+  test('is missed at the end when it was cut off', async () => {
+    const { ctx, path, errors } = await bootReplay({
+      'parent/call': [says('half', { finish: 'aborted' }), says('two')],
+    })
+    const agent = createForElsewhere(ctx)
+    const turn = agent.send('go')
+    await waitFor('it streams', () => agent.session.length > 2)
+    agent.cancel('stop')
+    await turn
+
+    await unload(ctx)
+
+    const message = `"${path}": session "parent/call" asked for 1 of 2 recorded replies`
+    expect(errors).toEqual([expect.stringContaining(message)])
+  })
+
+  test('is recorded into a file of its own when the fixture is a folder, from which it is replayed', async () => {
+    const folder = join(await temporaryFolder(), 'run/')
+    const recording = await boot({ mode: 'record', fixture: folder })
+    recording.llm.registerAdapter(scriptedModel((request) => `re: ${promptOf(request)}`))
+    await createAgent(recording).send('zero')
+    await createForElsewhere(recording, 'x/1').send('one')
+    await createForElsewhere(recording, 'y').send('two')
+    await recording.fiber.dispose()
+
+    const ctx = await boot({ mode: 'replay', fixture: folder })
+    const errors = collectErrors(ctx)
+    const agent = createForElsewhere(ctx, 'x/1')
+    await agent.send('again')
+    await createAgent(ctx).send('again')
+    await unload(ctx)
+
+    expect((await readdir(folder)).toSorted()).toEqual([
+      'parent.x%2F1.json',
+      'parent.y.json',
+      'root.json',
+    ])
+    expect(textOf(agent.session.deriveMessages().at(-1)?.content ?? [])).toBe('re: one')
+    expect(errors).toEqual([])
+  })
+})
+
 describe('readFixture', () => {
   test('reads what was recorded', () => {
     const { version, sessions } = plugin.readFixture(fixturePath('one-spawn-child.json'))
@@ -384,6 +465,12 @@ describe('readFixture', () => {
         code: 'INVALID_FIXTURE',
         message: expect.stringContaining(`cannot read the fixture "${path}": ${told}`) as string,
       }) as Error,
+    )
+  })
+
+  test('names a folder that is not there', () => {
+    expect(() => plugin.readFixture('/nowhere/')).toThrow(
+      'cannot read the fixture "/nowhere/": ENOENT',
     )
   })
 

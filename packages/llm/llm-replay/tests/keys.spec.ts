@@ -1,7 +1,7 @@
 import type { SessionHeader, SessionId } from '@deepseek-ai/dsh-session'
 import { Session } from '@deepseek-ai/dsh-session'
 import { describe, expect, test } from 'vitest'
-import { SessionKeys } from '../src/keys.ts'
+import { isFromElsewhere, SessionKeys, topOf } from '../src/keys.ts'
 
 function createSession(id: string, parent?: string, callId?: string): Session {
   const header: SessionHeader = {
@@ -57,8 +57,17 @@ describe('SessionKeys', () => {
     ])
   })
 
-  test('takes a session whose parent is not here for a root', () => {
-    expect(new SessionKeys().name(createSession('a', 'elsewhere', 'call'))).toBe('root')
+  test('names a session whose parent is in another process by the call, and what is below it', () => {
+    const keys = new SessionKeys()
+
+    const names = [
+      createSession('a', 'elsewhere', 'call'),
+      createSession('b', 'elsewhere', 'call'),
+      createSession('c', 'a', 'deeper'),
+      createSession('d', 'elsewhere'),
+    ].map((session) => keys.name(session))
+
+    expect(names).toEqual(['parent/call', 'parent/call#2', 'parent/call/deeper', 'root'])
   })
 
   test('never gives one name to two, whatever models call their calls', () => {
@@ -73,5 +82,17 @@ describe('SessionKeys', () => {
     expect(new Set([...names, grandchild]).size).toBe(7)
     expect(names).toContain('root/x#2')
     expect(names).toContain('root/x%2Fy')
+  })
+})
+
+describe('topOf', () => {
+  test.each([
+    ['root', 'root', false],
+    ['root#2/call/child', 'root#2', false],
+    ['parent/call#2', 'parent/call#2', true],
+    ['parent/call/child', 'parent/call', false],
+  ])('of %s is %s', (key, top, isElsewhere) => {
+    expect(topOf(key)).toBe(top)
+    expect(isFromElsewhere(key)).toBe(isElsewhere)
   })
 })
