@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Notify } from '@deepseek-ai/dsh-llm'
 import { SessionError } from './errors.ts'
+import { freezeJson } from './freeze.ts'
 import { Session } from './session.ts'
 import type {
   PrepareSessionOptions,
@@ -46,18 +47,22 @@ export class SessionTable {
     if (this.store === store) this.store = undefined
   }
 
-  /** @throws SessionError `DUPLICATE_SESSION`. */
+  /** @throws SessionError `DUPLICATE_SESSION`, `NOT_JSON`. */
   prepare(options: PrepareSessionOptions): Session {
     const { id = newSessionId(), cwd, parentSession, delegationDepth = 0, origin, seed } = options
-    const header: SessionHeader = Object.freeze({
-      id,
-      createdAt: Date.now(),
-      cwd,
-      ...(parentSession !== undefined && { parentSession }),
-      ...(seed !== undefined && { seedLength: seed.length }),
-      delegationDepth,
-      ...(origin !== undefined && { origin }),
-    })
+    // What is absent is left out; what the caller holds, for example a filter, is copied.
+    const header = freezeJson<SessionHeader>(
+      {
+        id,
+        createdAt: Date.now(),
+        cwd,
+        parentSession,
+        seedLength: seed?.length,
+        delegationDepth,
+        origin,
+      },
+      'header',
+    )
     return this.admit(new Session(header, this.onAppend, seed))
   }
 
@@ -72,6 +77,11 @@ export class SessionTable {
 
   list(): Session[] {
     return Array.from(this.live.values(), ({ session }) => session)
+  }
+
+  /** Whether the log can still be read when the session is no longer live. */
+  isStored(id: SessionId): boolean {
+    return this.live.get(id)?.store !== undefined
   }
 
   /** Absent when no store keeps the session, so that a step without one costs nothing. */

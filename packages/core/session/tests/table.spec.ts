@@ -50,6 +50,19 @@ describe('SessionTable', () => {
     expect(Object.isFrozen(child.header)).toBe(true)
   })
 
+  test('freezes all of the header, and copies what it is told', () => {
+    const { table } = createTable()
+    const allow = ['read']
+    const origin = { provider: 'spawn', label: 'half \uD83D', toolFilters: [{ allow }] }
+
+    const { header } = table.prepare({ cwd: '/', origin })
+    allow.push('bash')
+
+    expect(header.origin?.toolFilters).toEqual([{ allow: ['read'] }])
+    expect(Object.isFrozen(header.origin?.toolFilters?.[0]?.allow)).toBe(true)
+    expect(header.origin?.label).toBe('half \uFFFD')
+  })
+
   test('gives each session an id of its own', () => {
     const { table } = createTable()
 
@@ -101,6 +114,7 @@ describe('SessionTable', () => {
     const session = table.prepare({ cwd: '/' })
 
     expect(table.flush(session)).toBeUndefined()
+    expect(table.isStored(session.id)).toBe(false)
     expect(() => table.load(id)).toThrow(
       new SessionError('NO_STORE', 'cannot load session "one": no session store is loaded'),
     )
