@@ -84,7 +84,8 @@ export class ToolTable {
     const known = this.schemaOfTool.get(tool)
     if (known !== undefined) return known
     const { name, description } = tool
-    const schema: ToolSchema = Object.freeze({ name, description, parameters: parametersOf(tool) })
+    const parameters = parametersOf(tool)
+    const schema = freezeJson<ToolSchema>({ name, description, parameters })
     this.schemaOfTool.set(tool, schema)
     return schema
   }

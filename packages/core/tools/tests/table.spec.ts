@@ -93,6 +93,17 @@ describe('ToolTable.schemas', () => {
     ])
   })
 
+  test('are well-formed, whatever a tool says of itself', () => {
+    const parameters = z.object({ path: z.string().describe('half \uD83D') })
+    const table = tableWith(createTool({ description: 'cut \uD83D', parameters }))
+
+    const told = JSON.stringify(table.schemas(createAgent()))
+
+    expect(told).toContain('cut \uFFFD')
+    expect(told).toContain('half \uFFFD')
+    expect(told).not.toMatch(/\\ud83d/i)
+  })
+
   test('take the schema that a tool brings along', () => {
     const inputSchema = { type: 'object', properties: { any: { type: 'string' } } }
     const table = tableWith(createTool({ inputSchema, parameters: z.looseObject({}) }))
