@@ -15,7 +15,8 @@ export async function runTurn(turn: Turn): Promise<TurnEnd> {
 
 async function runSteps(turn: Turn): Promise<TurnEnd> {
   const { maxSteps } = turn.options
-  const system = turn.signal.aborted ? '' : turn.services.prompt.assemble(turn.agent)
+  // Half a surrogate pair from a section would make a provider refuse every request.
+  const system = turn.signal.aborted ? '' : turn.services.prompt.assemble(turn.agent).toWellFormed()
   for (let step = 1; step <= maxSteps; step += 1) {
     turn.signal.throwIfAborted()
     const end = await runStep(turn, step, system)

@@ -72,6 +72,24 @@ describe('runTurn', () => {
     ])
   })
 
+  test('sends no half of a surrogate pair, wherever it comes from', async () => {
+    const half = 'cut \uD83D'
+    const { ctx, model, createAgent } = await createHost([
+      { text: half, calls: [{ name: 'look', input: { half } }] },
+      'done',
+    ])
+    ctx.systemPrompt.register({ name: 'a', text: half })
+    ctx.systemPrompt.register({ name: 'b', text: () => half })
+    ctx.tools.register(createTool('look', async () => half, { description: half }))
+
+    await createAgent().send(half)
+
+    const { system, messages, tools } = model.requests[1] ?? {}
+    const sent = JSON.stringify({ system, messages, tools })
+    expect(sent.match(/cut \uFFFD/g)).toHaveLength(7)
+    expect(sent).not.toMatch(/\\ud83d/i)
+  })
+
   test('leaves out options that the agent does not have', async () => {
     const { model, createAgent } = await createHost(['hello'])
 
