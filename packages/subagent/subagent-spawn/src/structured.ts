@@ -1,6 +1,7 @@
 /** Structured output: a private tool through which the child hands in a value that fits a schema. */
 import { createRequire } from 'node:module'
 import { type JsonObject, type JsonValue, messageOf } from '@deepseek-ai/dsh-llm'
+import { freezeJson } from '@deepseek-ai/dsh-session'
 import { SubagentError } from '@deepseek-ai/dsh-subagent'
 import { errorResult, type Tool, type ToolResult } from '@deepseek-ai/dsh-tools'
 import type { Ajv2020 } from 'ajv/dist/2020.js'
@@ -50,7 +51,7 @@ export class StructuredOutput {
     this.attempts += 1
     const problem = this.problemsOf(value)
     if (problem === undefined) {
-      this.accepted = value
+      this.accepted = freezeJson(value)
       return { content: [{ type: 'text', text: 'accepted' }], isError: false, endsTurn: true }
     }
     this.lastProblem = problem

@@ -8,6 +8,7 @@ import {
   isAnswered,
   promptOf,
   registerDelegate,
+  registerTool,
   textOf,
   toolResultsOf,
 } from './helpers.ts'
@@ -282,6 +283,28 @@ describe('a parent with several children', () => {
     ])
     expect(violationsOf(parent.session.events())).toEqual([])
     expect(ctx.agents.list()).toEqual([parent])
+  })
+
+  test('shares nothing with them that one could change for another', async () => {
+    const { ctx, parent, start } = await createBench()
+    ctx.llm.registerAdapter(scriptedModel(() => 'from the other', 'other'))
+    for (const name of ['bash', 'read']) registerTool(ctx, name)
+    const allow = ['read']
+    const request = { agentOptions: { temperature: 1 }, toolFilter: { allow } }
+    const runs = [start(request), start(request)]
+    const [one, two] = runs.map(({ id }) => ctx.agents.get(id))
+
+    one?.setModel('other')
+    request.agentOptions.temperature = 0
+    allow.push('bash')
+
+    expect([one?.model, two?.model, parent.model]).toEqual(['other', 'scripted', 'scripted'])
+    for (const child of [one, two]) {
+      expect(child?.options.temperature).toBe(1)
+      expect(child?.session.header.origin?.toolFilters).toEqual([{ allow: ['read'] }])
+      expect(child && ctx.tools.visible(child).map(({ name }) => name)).toEqual(['read'])
+    }
+    await Promise.all(runs.map((run) => run.dispose()))
   })
 
   test('that always delegates stops at the depth cap and hears what to do instead', async () => {

@@ -59,6 +59,15 @@ describe('outputSchema', () => {
     await run.dispose()
   })
 
+  test('gives a value that nobody can change, without half a surrogate pair', async () => {
+    const { delegate } = await createHandIn({ ...sound, file: 'a\uD83D.ts' })
+
+    const { structured } = await delegate({ outputSchema: schema })
+
+    expect(structured).toEqual({ ...sound, file: 'a\uFFFD.ts' })
+    expect(Object.isFrozen((structured as unknown as typeof sound).spots[0])).toBe(true)
+  })
+
   test('tells the child how to answer, in the prompt and by a tool that has the schema', async () => {
     const { model, delegate } = await createHandIn(sound)
 
