@@ -66,6 +66,7 @@ export function apply(ctx: Context, config: Config): void {
     subagents: ctx.subagents,
     request: requestOptionsOf(config),
     maxOutputBytes: config.maxOutputBytes,
+    isStored: (id) => ctx.get('sessions')?.table.isStored(id) === true,
     follow: createFollow(ctx),
   }
   mirrorProvider(ctx, {
@@ -80,17 +81,18 @@ function optional<T>(schema: { default(value: never): unknown }): z<T | undefine
 }
 
 function requestOptionsOf(config: Config): RequestOptions {
-  const { agentOptions, maxDepth, toolFilter, timeoutMs, idleTimeoutMs } = given(config)
+  const { agentOptions, maxDepth, timeoutMs, idleTimeoutMs } = given(config)
+  const { toolFilter } = config
   return given({
     agentOptions: agentOptions && given(agentOptions),
     maxDepth,
-    toolFilter: toolFilter && checkedFilter(given(toolFilter)),
+    toolFilter: toolFilter === undefined ? undefined : checkedFilter(toolFilter),
     timeoutMs,
     idleTimeoutMs,
   })
 }
 
-/** The values that are there; an empty yml value arrives as null and counts as omitted. */
+/** The values that are there; an empty yml value arrives as null and counts as omitted, unless it narrows rights. */
 function given<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(
     ([, value]) => value !== undefined && value !== null,
@@ -99,7 +101,11 @@ function given<T extends object>(values: T): Partial<T> {
 }
 
 /** A filter that narrows nothing, or not as much as it looks, would widen the children's rights. */
-function checkedFilter(filter: SubagentToolFilter): SubagentToolFilter {
+function checkedFilter(filter: SubagentToolFilter | null): SubagentToolFilter {
+  if (filter === null) throw withoutValue('toolFilter')
+  for (const [key, list] of Object.entries(filter)) {
+    if (list === null) throw withoutValue(`toolFilter.${key}`)
+  }
   const unknown = Object.keys(filter).find((key) => key !== 'allow' && key !== 'deny')
   if (unknown !== undefined) {
     throw new SubagentError(
@@ -113,7 +119,12 @@ function checkedFilter(filter: SubagentToolFilter): SubagentToolFilter {
       'toolFilter is empty: name tools under "allow" or "deny", or leave it out',
     )
   }
-  return filter
+  return given(filter)
+}
+
+function withoutValue(key: string): SubagentError {
+  const message = `${key} has no value: name tools, or leave the key out`
+  return new SubagentError('INVALID_REQUEST', message)
 }
 
 /** One listener for all runs, which finds the call that waits for the run. */

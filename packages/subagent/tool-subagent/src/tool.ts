@@ -1,5 +1,6 @@
 /** The tool through which a model delegates. */
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import type { SessionId } from '@deepseek-ai/dsh-session'
 import {
   SubagentError,
   type SubagentErrorCode,
@@ -27,6 +28,8 @@ export interface SubagentToolSpec {
   readonly request: RequestOptions
   /** Bound of a result, in bytes. */
   readonly maxOutputBytes: number
+  /** Whether the log of a child is kept, so that its full text can be read there. */
+  readonly isStored: (id: SessionId) => boolean
   /** Tells of the life of a run until the returned function is called. */
   readonly follow: (run: SubagentRun, update: ToolExecution['update']) => () => void
 }
@@ -88,7 +91,7 @@ function requestFor(
 }
 
 async function delegate(
-  { subagents, maxOutputBytes, follow }: SubagentToolSpec,
+  { subagents, maxOutputBytes, isStored, follow }: SubagentToolSpec,
   provider: SubagentProvider,
   request: SubagentStartRequest,
   exec: ToolExecution,
@@ -102,7 +105,8 @@ async function delegate(
   }
   const unfollow = follow(run, exec.update)
   try {
-    return answerOf(run.id, await run.result, maxOutputBytes)
+    const result = await run.result
+    return answerOf(run.id, result, maxOutputBytes, isStored(run.id))
   } finally {
     unfollow()
     await run.dispose()

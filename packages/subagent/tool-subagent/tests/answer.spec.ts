@@ -12,7 +12,7 @@ function createResult(overrides: Partial<SubagentResult> & { text?: string }): S
 }
 
 function answer(overrides: Parameters<typeof createResult>[0], maxBytes = 32_768) {
-  return answerOf(id, createResult(overrides), maxBytes)
+  return answerOf(id, createResult(overrides), maxBytes, true)
 }
 
 describe('answerOf', () => {
@@ -41,7 +41,7 @@ the answer
       { type: 'text', text: 'two' },
     ]
 
-    const text = textOf(answerOf(id, { output, stopReason: 'completed' }, 32_768))
+    const text = textOf(answerOf(id, { output, stopReason: 'completed' }, 32_768, true))
 
     expect(text).toContain('\none two\n')
     expect(text).not.toContain('secret')
@@ -107,6 +107,14 @@ half
     expect(result).not.toContain('\uFFFD')
   })
 
+  test('points to nothing when the session of the child is not kept', () => {
+    const result = textOf(answerOf(id, createResult({ text: 'x'.repeat(9000) }), 2048, false))
+
+    expect(Buffer.byteLength(result)).toBeLessThanOrEqual(2048)
+    expect(result).toMatch(/\[… \d+ bytes left out; they are not kept: ask for less …\]/)
+    expect(result).not.toContain('in session')
+  })
+
   test('bounds a failed result too, diagnostic included', () => {
     const uuid = '01234567-89ab-cdef-0123-456789abcdef' as SessionId
     const failed = createResult({
@@ -115,7 +123,7 @@ half
       text: 'x'.repeat(100_000),
     })
 
-    const result = textOf(answerOf(uuid, failed, 1024))
+    const result = textOf(answerOf(uuid, failed, 1024, true))
 
     expect(Buffer.byteLength(result)).toBeLessThanOrEqual(1024)
     expect(result).toContain('Reason: dddd')

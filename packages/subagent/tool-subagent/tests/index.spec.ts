@@ -37,7 +37,7 @@ describe('the request', () => {
   })
 
   test('takes an empty yml value for an omitted one', async () => {
-    const nothing = { agentOptions: null, maxDepth: null, toolFilter: null, timeoutMs: null }
+    const nothing = { agentOptions: null, maxDepth: null, timeoutMs: null }
     const booted = await boot(nothing)
 
     await call(booted)
@@ -72,7 +72,7 @@ describe('the request', () => {
       { agentOptions: { model: 'scripted', maxSteps: null } },
       { model: 'scripted' },
     ],
-    ['toolFilter', { toolFilter: { allow: null, deny: ['bash'] } }, { deny: ['bash'] }],
+    ['toolFilter', { toolFilter: { deny: ['bash'] } }, { deny: ['bash'] }],
     ['toolFilter', { toolFilter: { allow: [] } }, { allow: [] }],
   ] as const)('holds of %s exactly what is given: %o', async (key, config, expected) => {
     const booted = await boot(config, { capabilities: able })
@@ -115,6 +115,9 @@ describe('Config', () => {
     ['agentOptions.maxOutputTokens', 'agentOptions: { maxOutputTokens: 1.5 }'],
     ['agentOptions', 'agentOptions: fast'],
     ['toolFilter', 'toolFilter: {}'],
+    ['toolFilter has no value', 'toolFilter: null'],
+    ['toolFilter.allow has no value', 'toolFilter: { allow: null, deny: [bash] }'],
+    ['toolFilter.deny has no value', 'toolFilter: { allow: [read], deny: null }'],
     ['toolFilter', 'toolFilter: { deny: [] }'],
     ['"denny"', 'toolFilter: { allow: [read], denny: [bash] }'],
     ['toolFilter.allow', 'toolFilter: { allow: read }'],
