@@ -235,6 +235,33 @@ describe('a child that is resumed', () => {
     expect(result?.data).toMatchObject({ isError: true, code: 'TOOL_DENIED' })
   })
 
+  test('keeps the tools that it was started with, and those of its parent', async () => {
+    const host = await createHost()
+    for (const name of ['bash', 'read', 'write']) registerTool(host.ctx, name)
+    const parent = host.createAgent()
+    const child = host.ctx.subagents.start('spawn', {
+      prompt: 'work',
+      parent,
+      toolFilter: { deny: ['bash'] },
+    })
+    const grandchild = host.ctx.subagents.start('fork', {
+      prompt: 'work',
+      parent: host.ctx.agents.get(child.id)!,
+      toolFilter: { allow: ['bash', 'read'] },
+    })
+    await Promise.all([child.result, grandchild.result])
+
+    const { ctx } = await restart(host)
+    for (const name of ['bash', 'read', 'write', 'later']) registerTool(ctx, name)
+    const shown: string[][] = []
+    for (const { id } of [child, grandchild]) {
+      const { agent } = await ctx.agents.resume(id)
+      shown.push(ctx.tools.visible(agent).map(({ name }) => name))
+    }
+
+    expect(shown).toEqual([['read', 'write', 'later'], ['read']])
+  })
+
   test('still has what it inherited, of which its file holds nothing', async () => {
     const host = await createKnowing()
     const parent = host.createAgent()
