@@ -2,11 +2,8 @@
 import { HarnessError } from '@deepseek-ai/dsh-llm'
 
 export type AgentErrorCode =
-  | 'AGENT_DISPOSED'
-  | 'DUPLICATE_DRIVER'
-  | 'NO_DRIVER'
-  | 'NO_MODEL'
-  | 'INVALID_CWD'
+  /** The agent is gone, or on its way. */
+  'AGENT_DISPOSED' | 'DUPLICATE_DRIVER' | 'NO_DRIVER' | 'NO_MODEL' | 'INVALID_CWD'
 
 /** A failure of the agent seam. */
 export class AgentError extends HarnessError<AgentErrorCode> {

@@ -16,6 +16,7 @@ export interface AgentOptions {
   readonly model: string
   /** Tokens of one reply; absent: what the model allows. */
   readonly maxOutputTokens?: number
+  /** Of the sampling; absent: the model's own. */
   readonly temperature?: number
   /** Steps of one turn; past it the turn ends with `max-steps`. */
   readonly maxSteps: number

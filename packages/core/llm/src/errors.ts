@@ -31,12 +31,19 @@ export type LlmErrorCode =
   | 'DUPLICATE_ADAPTER'
   | 'DUPLICATE_MODEL'
   | 'UNKNOWN_MODEL'
+  /** The API denies access: no key, a wrong one, no right to the model, no credit. */
   | 'MODEL_AUTH'
+  /** Too many requests, also after the retries. */
   | 'MODEL_RATE_LIMIT'
+  /** The API cannot be reached, or is out of order. */
   | 'MODEL_UNAVAILABLE'
+  /** The API sent nothing for too long. */
   | 'MODEL_TIMEOUT'
+  /** The API refuses the request as it is. */
   | 'MODEL_REQUEST'
+  /** Whatever else a model or its adapter failed with. */
   | 'MODEL_FAILED'
+  /** The conversation is longer than the model takes. */
   | 'CONTEXT_OVERFLOW'
 
 /** A failure of the model seam. */

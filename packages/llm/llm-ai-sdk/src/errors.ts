@@ -7,6 +7,7 @@ import {
   messageOf,
 } from '@deepseek-ai/dsh-llm'
 
+/** The models are none, or one is named twice or not at all, or a provider lacks its URL. */
 export type AiSdkErrorCode = 'INVALID_CONFIG'
 
 /** A config that the schema alone cannot refuse. */

@@ -7,6 +7,7 @@ export interface Config {
   providerName: string
   /** A name on the PATH, or a path that is absolute or relative to the yml's folder; no shell. */
   command: string
+  /** Passed on as they are. */
   args: string[]
   /** Absolute, or relative to the yml's folder. Absent: the workspace of the parent. */
   cwd?: string

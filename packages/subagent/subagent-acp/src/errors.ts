@@ -2,11 +2,13 @@
 import { HarnessError } from '@deepseek-ai/dsh-llm'
 
 export type AcpChildErrorCode =
+  /** The process ended before its work was done; the text has its end and its last stderr. */
   | 'PROCESS_ENDED'
   | 'HANDSHAKE_TIMEOUT'
   | 'PROTOCOL_VERSION'
   | 'AUTH_REQUIRED'
   | 'NOT_OFFERED'
+  /** The agent answered a request with an error, or broke the protocol. */
   | 'AGENT_FAILED'
 
 /** Why an ACP child could not do its work. */

@@ -5,7 +5,9 @@ export type SubagentErrorCode =
   | 'DUPLICATE_PROVIDER'
   | 'NO_PROVIDER'
   | 'UNSUPPORTED_CAPABILITY'
+  /** The child would be deeper than `maxDepth` allows. */
   | 'DEPTH_EXCEEDED'
+  /** A value of the request that no provider could honour, or this one cannot. */
   | 'INVALID_REQUEST'
   | 'TOO_MANY_RUNS'
 

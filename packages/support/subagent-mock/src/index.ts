@@ -16,13 +16,19 @@ export interface Config {
   providerName: string
   /** What each child says; `{{prompt}}` stands for what it was asked. */
   reply: string
+  /** How each child ends. */
   stopReason: SubagentStopReason
+  /** What went wrong, for a stop reason other than `completed`. */
   diagnostic?: string
   /** The value that comes with a completed result. */
   structured?: JsonValue
+  /** Whether the provider claims this capability. */
   outputSchema: boolean
+  /** Whether the provider claims this capability. */
   depthLimit: boolean
+  /** Whether the provider claims this capability. */
   toolFilter: boolean
+  /** What the provider says of the parent's finished turns. */
   inheritsParentContext: boolean
   /** How long a child works after it has streamed its reply, in ms. */
   delayMs: number
@@ -30,6 +36,7 @@ export interface Config {
   hang: boolean
   /** Whether children ignore a cancel. */
   deaf: boolean
+  /** Which rule of the seam the provider breaks. */
   failure: 'none' | 'throws-at-start' | 'rejects-result'
 }
 

@@ -25,5 +25,5 @@ export const Config: z<Partial<Config>, Config> = z.object({
   graceMs: z.natural().max(60_000).default(750),
   maxOutputBytes: z.natural().min(100).default(32_768),
   maxFileBytes: z.natural().default(16_777_216),
-  env: z.dict(z.string()),
+  env: z.dict(z.string().required()),
 })

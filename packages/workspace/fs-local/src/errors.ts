@@ -7,9 +7,11 @@ export type FsErrorCode =
   | 'INVALID_PATH'
   | 'NOT_A_FILE'
   | 'NOT_A_FOLDER'
+  /** The system denies it. */
   | 'PERMISSION_DENIED'
   | 'BINARY_FILE'
   | 'FILE_TOO_LARGE'
+  /** The first line that was asked for lies past the end of the file. */
   | 'OUT_OF_RANGE'
   | 'NOT_READ'
   | 'STALE_FILE'
@@ -18,7 +20,9 @@ export type FsErrorCode =
   | 'INVALID_EDIT'
   | 'INVALID_TEXT'
   | 'INVALID_PATTERN'
+  /** Whatever else the system failed with. */
   | 'FILE_FAILED'
+  /** The search program could not be started, or failed. */
   | 'SEARCH_FAILED'
   | 'INVALID_ROOT'
 

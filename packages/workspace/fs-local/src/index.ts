@@ -52,7 +52,7 @@ export interface TextPart extends Lines {
  */
 export class FsService extends Service {
   static readonly Config: z<Partial<FsConfig>, FsConfig> = z.object({
-    extraRoots: z.array(z.string()),
+    extraRoots: z.array(z.string().required()),
     maxFileBytes: z.natural().min(1).max(100_000_000).default(10_000_000),
     searchTimeoutMs: z.natural().min(1).max(600_000).default(30_000),
   })

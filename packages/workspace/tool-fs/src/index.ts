@@ -27,9 +27,11 @@ const creators: Record<FsToolName, (deps: FsToolDeps) => Tool> = {
   grep: createGrepTool,
 }
 
+const allTools = Object.keys(creators) as FsToolName[]
+
 export interface Config {
-  /** Which tools there are; at least one. */
-  tools: FsToolName[]
+  /** Which tools there are, at least one; absent: all. */
+  tools?: FsToolName[]
   /** Lines of one read. */
   maxLines: number
   /** Files or lines of one search. */
@@ -40,15 +42,16 @@ export interface Config {
 
 export const Config: z<Partial<Config>, Config> = z.object({
   tools: z
-    .array(z.union(['read', 'write', 'edit', 'glob', 'grep'] as const))
-    .default(['read', 'write', 'edit', 'glob', 'grep']),
+    .array(z.union(['read', 'write', 'edit', 'glob', 'grep'] as const).required())
+    .default(undefined as never),
   maxLines: z.natural().min(1).max(100_000).default(2000),
   maxResults: z.natural().min(1).max(10_000).default(200),
   maxBytes: z.natural().min(1000).max(1_000_000).default(50_000),
 })
 
-export function apply(ctx: Context, { tools, ...limits }: Config): void {
-  if (tools.length === 0) {
+export function apply(ctx: Context, { tools = allTools, ...limits }: Config): void {
+  // A key without a value arrives as null: whoever wrote it did not ask for every tool.
+  if (!tools?.length) {
     throw new FsToolError('NO_TOOLS', '"tools" is empty: name at least one, or leave it out')
   }
   const deps = { fs: ctx.fs, models: ctx.llm.registry, limits }

@@ -17,6 +17,8 @@ describe('the plugin', () => {
 
   test.each([
     [{ tools: [] }, '"tools" is empty'],
+    [{ tools: null as never }, '"tools" is empty'],
+    [{ tools: ['read', null] as never }, 'tools[1]'],
     [{ tools: ['remove'] as never }, 'remove'],
     [{ maxBytes: 10 }, 'maxBytes'],
     [{ maxLines: 0.5 }, 'maxLines'],
