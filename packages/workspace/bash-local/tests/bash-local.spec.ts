@@ -25,6 +25,7 @@ describe('bash-local', () => {
   test.each([
     ['timeoutMs: 0', /timeoutMs/],
     ['graceMs: soon', /graceMs/],
+    ['env: { WORD: null }', /env\.WORD/],
     ['maxOutputBytes: 99', /maxOutputBytes/],
     ['timeoutMs: 700000', /timeoutMs "700000" must not be above maxTimeoutMs "600000"/],
     ['shell: /no/shell', /shell "\/no\/shell" must be the absolute path/],

@@ -38,6 +38,7 @@ describe('FsService', () => {
 
   test.each([
     [{ extraRoots: ['some/folder'] }, 'extraRoots has "some/folder": use an absolute path'],
+    [{ extraRoots: [null] as never }, 'extraRoots[0]'],
     [{ maxFileBytes: 0 }, 'maxFileBytes'],
     [{ searchTimeoutMs: 1.5 }, 'searchTimeoutMs'],
   ])('refuses the config %j', async (config, message) => {
