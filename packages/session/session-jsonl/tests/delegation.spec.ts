@@ -35,6 +35,12 @@ function delegation(tool: string, ...prompts: string[]): ScriptedReply {
   }
 }
 
+/** Says by which model it speaks, and has a child do so when it is told to go. */
+function tellModel(request: ModelRequest): string | ScriptedReply {
+  if (promptOf(request) !== 'go') return request.model
+  return request.messages.at(-1)?.role === 'tool' ? 'done' : delegation('spawn', 'who are you?')
+}
+
 function resultsOf({ session }: Agent): string[] {
   return [...session.events()].flatMap((event) =>
     event.type === 'tool/result' ? [textOf(event.data.content)] : [],
@@ -127,19 +133,15 @@ describe('the answer of a child that is too long', () => {
 
 describe('the children of a parent that is resumed', () => {
   test('have its model, its folder and its depth', async () => {
-    const script = (request: ModelRequest): string | ScriptedReply => {
-      if (promptOf(request) !== 'go') return request.model
-      return request.messages.at(-1)?.role === 'tool' ? 'done' : delegation('spawn', 'who are you?')
-    }
-    const first = await createHost(script, { yml: tools })
-    first.ctx.llm.registerAdapter(scriptedModel(script, 'other'))
+    const first = await createHost(tellModel, { yml: tools })
+    first.ctx.llm.registerAdapter(scriptedModel(tellModel, 'other'))
     const cwd = resolve('/usr')
     const { id } = first.createAgent({ cwd, delegationDepth: 1, options: { model: 'other' } })
     await first.ctx.agents.get(id)?.send('hello')
     await first.ctx.fiber.dispose()
 
-    const { ctx } = await createHost(script, { yml: tools, root: first.root })
-    ctx.llm.registerAdapter(scriptedModel(script, 'other'))
+    const { ctx } = await createHost(tellModel, { yml: tools, root: first.root })
+    ctx.llm.registerAdapter(scriptedModel(tellModel, 'other'))
     const headers: unknown[] = []
     ctx.on('subagent/start', (run) => void headers.push(ctx.sessions.get(run.id)?.header))
     const { agent } = await ctx.agents.resume(id)
