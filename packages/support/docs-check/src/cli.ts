@@ -1,0 +1,9 @@
+/** Writes the pages that are generated from the sources. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readFacts, renderCatalog } from './catalog.ts'
+import { openWorkspace } from './compiler.ts'
+import { root } from './workspace.ts'
+
+using open = openWorkspace()
+writeFileSync(join(root, 'docs/catalog.md'), await renderCatalog(await readFacts(open.project)))
