@@ -3,7 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readFacts, renderCatalog } from './catalog.ts'
 import { openWorkspace } from './compiler.ts'
-import { root } from './workspace.ts'
+import { renderModuleGraph } from './module-graph.ts'
+import { readWorkspace, root } from './workspace.ts'
 
 using open = openWorkspace()
 writeFileSync(join(root, 'docs/catalog.md'), await renderCatalog(await readFacts(open.project)))
+writeFileSync(join(root, 'docs/module-graph.svg'), renderModuleGraph(readWorkspace()))
