@@ -60,6 +60,7 @@ export class SubagentService extends Service {
     )
     this.table = table
     ctx.on('agent/delta', ({ agent, kind, text }) => table.onDelta(agent.id, kind, text))
+    ctx.on('tools/progress', ({ call }) => table.onProgress(call.agent.id))
     ctx.on('session/event', ({ session, event }) => table.onEvent(session, event))
     ctx.effect(() => () => table.disposeAll(), 'subagents.disposeAll()')
   }

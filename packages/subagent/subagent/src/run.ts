@@ -206,8 +206,8 @@ export class SupervisedRun implements SubagentRun {
     this.inner = inner
   }
 
-  /** Whoever waits for a child that lives is alive too. */
-  private touch(now: number): void {
+  /** Moves the idle limit: also of whoever waits for the child, for that one is alive too. */
+  touch(now: number): void {
     this.lastActivityAt = now
     this.owner?.touch(now)
   }

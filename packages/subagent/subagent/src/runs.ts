@@ -93,6 +93,11 @@ export class RunTable implements RunObserver {
     if (activity !== undefined) run.report(activity)
   }
 
+  /** So is a tool of the child that tells how far it is. */
+  onProgress(agentId: SessionId): void {
+    this.live.get(agentId)?.touch(performance.now())
+  }
+
   started(run: SupervisedRun): void {
     this.notify('subagent/start', run.info)
   }

@@ -429,6 +429,47 @@ describe('a tree of runs', () => {
     await Promise.all([one, two].map((run) => run.dispose()))
   })
 
+  test('a run whose child has a tool that tells of its progress is not idle', async () => {
+    const ctx = await bootSeam()
+    const stub = createStub()
+    ctx.subagents.registerProvider(stub)
+    const held = gate()
+    const progress: ((text: string) => void)[] = []
+    ctx.tools.register({
+      name: 'build',
+      description: 'takes its time',
+      parameters: z.object({}),
+      execute: async (_, { update }) => {
+        progress.push((text) => update({ text }))
+        await held.opened
+        return 'built'
+      },
+    })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const run = ctx.subagents.start('stub', {
+      prompt: 'go',
+      parent: createParent(ctx),
+      idleTimeoutMs: 100,
+    })
+    const agent = ctx.agents.create({ id: run.id, cwd: '/', delegationDepth: 1 }).agent
+    const { signal } = new AbortController()
+    const call = ctx.tools.execute({ agent, callId: 'c', name: 'build', input: {}, signal })
+
+    vi.advanceTimersByTime(99)
+    for (const tell of progress) tell('half of it')
+    vi.advanceTimersByTime(99)
+    const cancelsBefore = [...(stub.runs[0]?.cancels ?? [])]
+    vi.advanceTimersByTime(1)
+
+    expect(progress).toHaveLength(1)
+    expect(cancelsBefore).toEqual([])
+    expect((await run.result).diagnostic).toBe('timeout: no sign of life for 100 ms')
+    held.open()
+    await call
+    await run.dispose()
+  })
+
   test('a run whose child shows life is not idle', async () => {
     const ctx = await bootSeam()
     const stub = createStub()
