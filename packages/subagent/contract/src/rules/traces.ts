@@ -1,7 +1,11 @@
 /** Rules 7 and 8: what the runtime announces of a child, and what the logs keep of it. */
-import type { SubagentRunEnd, SubagentRunInfo } from '@deepseek-ai/dsh-subagent'
+import type {
+  SubagentRunEnd,
+  SubagentRunInfo,
+  SubagentStartRequest,
+} from '@deepseek-ai/dsh-subagent'
 import { describe, expect, test } from 'vitest'
-import { type ContractBackend, promptFor } from '../backend.ts'
+import { type Behaviour, type ContractBackend, promptFor } from '../backend.ts'
 import { type Bench, createBench } from '../bench.ts'
 
 const answer = { does: 'answer', text: 'done' } as const
@@ -167,6 +171,35 @@ function describeOwnSession(backend: ContractBackend): void {
         origin: { provider: backend.providerName, callId: 'call-1', label: 'a task' },
       })
       await run.dispose()
+    })
+
+    test.each<[string, Behaviour, Partial<SubagentStartRequest>, string]>([
+      ['completes', answer, {}, 'completed'],
+      [
+        'reaches its token limit',
+        { does: 'stop', text: 'half', reason: 'max-tokens' },
+        {},
+        'max-tokens',
+      ],
+      ['refuses', { does: 'stop', text: 'no', reason: 'refusal' }, {}, 'refusal'],
+      ['fails', { does: 'fail', text: 'half', message: 'lost' }, {}, 'error'],
+      ['takes too long', { does: 'hang', text: 'half' }, { timeoutMs: 50 }, 'aborted'],
+      [
+        'takes too many steps',
+        { does: 'messages', texts: ['one', 'two', 'three'] },
+        { agentOptions: { maxSteps: 2 } },
+        'max-steps',
+      ],
+    ])('is sound to its end when the child %s', async (_, behaviour, request, reason) => {
+      // The core checks every log, and an error that it logs fails the test.
+      const { ctx, start } = await createBench(backend)
+      const run = start(behaviour, request)
+      const session = ctx.sessions.get(run.id)
+
+      await run.result
+      await run.dispose()
+
+      expect(session?.at(session.length - 1)).toMatchObject({ type: 'turn/end', data: { reason } })
     })
 
     test('closes the turn that a cancel has cut off', async () => {
