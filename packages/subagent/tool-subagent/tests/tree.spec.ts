@@ -79,6 +79,8 @@ describe('the end of a tree', () => {
     const tree = await bootTree({ maxConcurrentPerParent: 2 })
     const { ctx, model, folder, parent, pidOf } = tree
     const shells = ['one', 'two', 'three']
+    const started: string[] = []
+    ctx.on('subagent/start', ({ id }) => void started.push(id))
     const turn = parent.send(
       calling(
         child('spawn', child('spawn', forEver('one')), child('fork', forEver('two'))),
@@ -87,6 +89,7 @@ describe('the end of a tree', () => {
       ),
     )
     await waitFor('three shells', () => shells.every((name) => pidOf(name) > 0))
+    expect(started).toHaveLength(4)
     expect(ctx.subagents.runs()).toHaveLength(5)
     const requests = model.requests.length
 
@@ -96,6 +99,7 @@ describe('the end of a tree', () => {
     await waitFor('the children are gone', () => ctx.agents.list().every((one) => one === parent))
     expect(shells.map(pidOf).map(isRunning)).toEqual([false, false, false])
     expect(existsSync(join(folder, 'queued'))).toBe(false)
+    expect(started).toHaveLength(4)
     expect(ctx.subagents.runs()).toEqual([])
     expect(model.requests).toHaveLength(requests)
   })

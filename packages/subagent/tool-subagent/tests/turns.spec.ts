@@ -44,6 +44,22 @@ describe('five calls in one message', () => {
     expect(ctx.subagents.runs()).toEqual([])
   })
 
+  test('keep the results of four when one child is too slow', async () => {
+    const { parent } = await bootParent(
+      replies,
+      ({ index }) => (index === 2 ? new Promise(() => {}) : `answer ${index}`),
+      {},
+      { timeoutMs: 100 },
+    )
+
+    expect(await parent.send('go')).toEqual({ reason: 'completed' })
+
+    const results = resultsOf(parent)
+    expect(results.map(({ isError }) => isError)).toEqual([false, false, true, false, false])
+    expect(results[2]?.text).toContain('timeout')
+    expect(results[4]?.text).toContain('\nanswer 4\n')
+  })
+
   test('are all cancelled with the turn, and the parent goes on afterwards', async () => {
     const { ctx, parent, mock, model } = await bootParent(
       [...replies, 'later'],
@@ -124,8 +140,9 @@ async function bootParent(
   replies: readonly (string | ScriptedReply)[],
   script: MockScript,
   limits: Partial<RunLimits> = {},
+  config: Readonly<Record<string, unknown>> = {},
 ) {
-  const tool = entry('tool-subagent', { provider: 'mock' })
+  const tool = entry('tool-subagent', { provider: 'mock', ...config })
   const ctx = await bootYml(entry('agent-core') + entry('subagent', limits) + tool)
   const model = scriptedModel(replies)
   ctx.llm.registerAdapter(model)
