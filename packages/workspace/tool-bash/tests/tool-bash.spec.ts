@@ -99,6 +99,24 @@ describe('tool-bash', () => {
     })
   })
 
+  test('takes neither a folder nor variables nor a shell from the model', async () => {
+    const { ctx, agent } = await createCaller({ command: 'true' })
+    const input = {
+      command: 'pwd; echo "[$WORD]"',
+      cwd: '/',
+      env: { WORD: 'x' },
+      shell: '/bin/false',
+    }
+    const { signal } = new AbortController()
+
+    const result = await ctx.tools.execute({ agent, callId: 'c', name: 'bash', input, signal })
+
+    expect(result.content).toEqual([{ type: 'text', text: `${agent.cwd}\n[]\n` }])
+    const [schema] = ctx.tools.schemas(agent)
+    const properties = schema?.parameters['properties'] as object
+    expect(Object.keys(properties).toSorted()).toEqual(['command', 'timeoutMs'])
+  })
+
   test('names a workspace folder that is gone', async () => {
     const { agent, cwd } = await createCaller({ command: 'true' })
     await rm(cwd, { recursive: true })
