@@ -26,6 +26,12 @@ const returning =
   () =>
     Promise.resolve(value as string)
 
+/** A result with something besides its text. */
+const resultWith = (extra: object): object => ({
+  content: [{ type: 'text', text: 'a', ...extra }],
+  isError: false,
+})
+
 describe('runCalls', () => {
   test('runs parallel calls at the same time and logs their results in call order', async () => {
     const { ctx, createAgent } = await createHost([{ calls: calls('p#a', 'p#b', 'p#c') }, 'done'])
@@ -220,8 +226,9 @@ describe('runCalls', () => {
 
   test.each<[string, unknown, RegExp]>([
     ['returns nothing', undefined, /gave no result/],
-    ['returns what is no JSON', { content: [{ type: 'text', text: 1n }] }, /cannot be logged/],
-    ['returns a date', { content: [new Date(0)], isError: false }, /content\[0\]" is Date/],
+    ['returns a number for a text', { content: [{ type: 'text', text: 1 }] }, /gave no result/],
+    ['returns what is no JSON', resultWith({ size: 1n }), /cannot be logged/],
+    ['returns a date', resultWith({ at: new Date(0) }), /content\[0\]\.at" is Date/],
   ])('answers every call of a message when a tool %s', async (_, value, text) => {
     const { ctx, createAgent } = await createHost([
       { calls: calls('bad#a', 'good#b', 'good#c') },

@@ -1,5 +1,5 @@
 /** Carries out one tool call; whatever happens becomes its result. */
-import { isHarnessError, messageOf } from '@deepseek-ai/dsh-llm'
+import { type ImageBlock, isHarnessError, messageOf, type TextBlock } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { errorResult, textResult } from './results.ts'
 import type { ToolTable } from './table.ts'
@@ -63,14 +63,25 @@ async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Pro
   }
 }
 
-/** Plain JavaScript can return anything: a call must get a result all the same. */
+/** Plain JavaScript can return anything: a call must get a result all the same, which can be read back. */
 function checked({ name }: ToolCall, result: ToolResult | string | undefined): ToolResult {
   if (typeof result === 'string') return textResult(result)
-  if (Array.isArray(result?.content)) return result
+  if (result !== undefined && isResult(result)) return result
   return errorResult(
     'INVALID_RESULT',
-    `tool "${name}" gave no result: it must return a text or { content, isError }`,
+    `tool "${name}" gave no result: it must return a text or { content, isError }, content being a list of { type: "text", text } or { type: "image", mediaType, data }`,
   )
+}
+
+function isResult(result: Partial<ToolResult> | null): result is ToolResult {
+  const { content, isError } = result ?? {}
+  return Array.isArray(content) && content.every(isBlock) && typeof isError === 'boolean'
+}
+
+function isBlock(block: Partial<TextBlock | ImageBlock> | null): boolean {
+  if (block?.type === 'text') return typeof block.text === 'string'
+  if (block?.type !== 'image') return false
+  return typeof block.mediaType === 'string' && typeof block.data === 'string'
 }
 
 function failedResult(call: ToolCall, error: unknown): ToolResult {

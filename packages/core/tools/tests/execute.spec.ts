@@ -160,12 +160,18 @@ describe('executeCall', () => {
     ['a number', 7],
     ['an object without content', { isError: false }],
     ['content that is no list', { content: 'text', isError: false }],
+    ['a text that is absent', { content: [{ type: 'text', text: undefined }], isError: false }],
+    ['a list of texts', { content: ['text'], isError: false }],
+    ['a list with nothing in it', { content: [null], isError: false }],
+    ['an unknown kind of block', { content: [{ type: 'html', text: 'x' }], isError: false }],
+    ['an image without its data', { content: [{ type: 'image', data: 'x' }], isError: false }],
+    ['content that may be an error or not', { content: [{ type: 'text', text: 'x' }] }],
   ])('makes an error of a tool that returns %s', async (_, value) => {
     const result = await execute({ execute: returning(value) })
 
     expect(result).toMatchObject({ isError: true, code: 'INVALID_RESULT' })
-    expect(textOf(result)).toBe(
-      'tool "echo" gave no result: it must return a text or { content, isError }',
+    expect(textOf(result)).toMatch(
+      /^tool "echo" gave no result: it must return a text or { content, isError }/,
     )
   })
 

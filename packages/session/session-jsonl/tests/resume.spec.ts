@@ -88,6 +88,26 @@ describe('a session that is resumed', () => {
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(['work'])
   })
 
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['a text that is absent', { content: [{ type: 'text', text: undefined }], isError: false }],
+    ['a list of texts', { content: ['text'], isError: false }],
+    ['content that may be an error or not', { content: [{ type: 'text', text: 'done' }] }],
+  ])('goes on after a call whose tool returned %s', async (_, value) => {
+    const host = await createHost((_, index) =>
+      index === 0 ? { calls: [{ name: 'odd' }] } : 'done',
+    )
+    registerTool(host.ctx, 'odd', async () => value as string)
+    const first = host.createAgent()
+    await first.send('go')
+
+    const { ctx } = await restart(host)
+    const { agent } = await ctx.agents.resume(first.id)
+
+    expect(await agent.send('go on')).toEqual({ reason: 'completed' })
+    expect(answerOf(agent)).toBe('go | tool-call | tool-result | done | go on')
+  })
+
   test('can be resumed again and again', async () => {
     let host = await createKnowing()
     const first = host.createAgent()
