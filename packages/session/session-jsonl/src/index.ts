@@ -33,7 +33,7 @@ export function apply(ctx: Context, { root }: Config): void {
     warn: (message) => logger.warn(message),
   })
   ctx.effect(function* () {
-    yield () => store.flushAll()
+    yield () => store.retire()
     yield ctx.sessions.registerStore(store)
   }, 'session-jsonl')
 }

@@ -1,13 +1,41 @@
 /** Keeps two processes from writing one session. */
-import { linkSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { SessionFileError } from './errors.ts'
+import { livingOwner, ownMark } from './owner.ts'
 
-/** Tells this process from an earlier one with the same pid, as containers have them. */
-const bornAt = Math.round(performance.timeOrigin)
+/** The file that all locks of a table are links to. */
+interface Anchor {
+  readonly path: string
+  readonly inode: number
+}
 
-/** The locks that one store holds: beside each session that it writes, a file that names its process. */
+/**
+ * The locks that one store holds: beside each session that it writes, a file that names its process.
+ *
+ * A lock is a hard link to one file that the table keeps: it is made in one step with all that it
+ * says, and it makes and frees no inode, which is what costs on a busy disk.
+ */
 export class LockTable {
-  private readonly held = new Set<string>()
+  private readonly folder: string
+  private anchor: Anchor | undefined
+  private held = 0
+  private isRetired = false
+
+  /** @param root folder of the session files; made when the first lock is taken. */
+  constructor(root: string) {
+    this.folder = join(root, '.writers')
+  }
 
   /**
    * Takes the lock of a session file until the returned function is called; a lock whose process is
@@ -16,88 +44,131 @@ export class LockTable {
    */
   take(file: string): () => void {
     const lock = lockOf(file)
-    if (!this.create(lock)) {
-      assertUnowned(file)
-      rmSync(lock, { force: true })
-      if (!this.create(lock)) throw inUse(file, lockOwner(file))
-    }
-    this.held.add(lock)
+    const inode = this.acquire(lock, file)
+    this.held += 1
+    let isHeld = true
     return () => {
-      this.held.delete(lock)
-      removeLock(lock)
+      if (!isHeld) return
+      isHeld = false
+      release(lock, inode)
+      this.held -= 1
+      if (this.isRetired) this.removeAnchor()
     }
   }
 
-  /**
-   * Links the lock to one that is held, and to a new file only when there is none: no reader ever
-   * sees a lock without its content, and a link costs a tenth of a file.
-   * @returns false when there is a lock already.
-   */
-  private create(lock: string): boolean {
-    const [held] = this.held
-    const result = held === undefined ? 'failed' : link(held, lock)
-    if (result !== 'failed') return result === 'linked'
-    const source = `${lock}.${process.pid}`
-    writeFileSync(source, `${process.pid} ${bornAt}\n`, { mode: 0o600 })
+  /** Leaves nothing in the folder once the last lock is given back. */
+  retire(): void {
+    this.isRetired = true
+    this.removeAnchor()
+  }
+
+  /** @returns the inode of the lock, which is ours then. */
+  private acquire(lock: string, file: string): number {
+    const inode = this.link(lock)
+    if (inode !== undefined) return inode
+    refuseLiving(lock, file)
+    // Of all that find its process gone, one at a time may look again and put its own in the place.
+    const guard = `${lock}.takeover`
+    const guardInode = this.acquire(guard, file)
     try {
-      linkSync(source, lock)
-      return true
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-      throw error
+      return this.replace(lock, file)
     } finally {
-      rmSync(source, { force: true })
+      release(guard, guardInode)
     }
+  }
+
+  /** Only whoever has the guard of a lock removes it for its process. */
+  private replace(lock: string, file: string): number {
+    // One that is not there any more is nobody's to remove: the next may be somebody's.
+    if (refuseLiving(lock, file) === 'stale') rmSync(lock)
+    const inode = this.link(lock)
+    if (inode === undefined) throw inUse(file, ownerOf(lock))
+    return inode
+  }
+
+  /** Absent when there is a lock already. */
+  private link(lock: string): number | undefined {
+    try {
+      return linkTo((this.anchor ??= this.createAnchor()), lock)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      // The folder was moved or removed.
+      return linkTo((this.anchor = this.createAnchor()), lock)
+    }
+  }
+
+  private createAnchor(): Anchor {
+    const { folder } = this
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    // What processes left that were killed.
+    for (const name of readdirSync(folder)) {
+      if (livingOwner(name.replace('-', ' ').replace(/-.*/, '')) === undefined) {
+        rmSync(join(folder, name), { force: true })
+      }
+    }
+    const path = join(folder, `${ownMark.replace(' ', '-')}-${randomUUID()}`)
+    writeFileSync(path, `${ownMark}\n`, { mode: 0o600, flag: 'wx' })
+    return { path, inode: statSync(path).ino }
+  }
+
+  private removeAnchor(): void {
+    const { anchor } = this
+    if (anchor === undefined || this.held > 0) return
+    this.anchor = undefined
+    release(anchor.path, anchor.inode)
   }
 }
 
 /** The process that writes a session file; absent when none that lives does. */
 export function lockOwner(file: string): number | undefined {
-  const [pid, birth] = readLock(file)
-  if (pid === undefined || !Number.isSafeInteger(pid) || pid <= 0) return undefined
-  if (pid === process.pid) return birth === bornAt ? pid : undefined
-  try {
-    process.kill(pid, 0)
-    return pid
-  } catch (error) {
-    // It lives, but belongs to somebody else.
-    return (error as NodeJS.ErrnoException).code === 'EPERM' ? pid : undefined
-  }
+  return ownerOf(lockOf(file))
 }
 
 /** @throws SessionFileError `SESSION_IN_USE`. */
 export function assertUnowned(file: string): void {
-  const owner = lockOwner(file)
-  if (owner !== undefined) throw inUse(file, owner)
+  refuseLiving(lockOf(file), file)
 }
 
 function lockOf(file: string): string {
   return `${file}.lock`
 }
 
-function removeLock(lock: string): void {
+function linkTo({ path, inode }: Anchor, lock: string): number | undefined {
   try {
-    unlinkSync(lock)
-  } catch {
-    // Whoever removed it, or the folder, has only done it before us; a lock that stays is stale.
-  }
-}
-
-function link(from: string, to: string): 'linked' | 'exists' | 'failed' {
-  try {
-    linkSync(from, to)
-    return 'linked'
+    linkSync(path, lock)
+    return inode
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EEXIST' ? 'exists' : 'failed'
-  }
-}
-
-function readLock(file: string): number[] {
-  try {
-    return readFileSync(lockOf(file), 'utf8').trim().split(' ').map(Number)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
     throw error
+  }
+}
+
+function refuseLiving(lock: string, file: string): 'stale' | 'free' {
+  const mark = markIn(lock)
+  const owner = mark === undefined ? undefined : livingOwner(mark)
+  if (owner !== undefined) throw inUse(file, owner)
+  return mark === undefined ? 'free' : 'stale'
+}
+
+function ownerOf(lock: string): number | undefined {
+  return livingOwner(markIn(lock) ?? '')
+}
+
+function markIn(lock: string): string | undefined {
+  try {
+    return readFileSync(lock, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Never throws. A lock that is not ours any more, as when somebody moved the folder, stays. */
+function release(lock: string, inode: number): void {
+  try {
+    if (statSync(lock).ino === inode) unlinkSync(lock)
+  } catch {
+    // It is gone; or it stays, and is stale when this process is gone.
   }
 }
 

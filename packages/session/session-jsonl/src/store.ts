@@ -27,13 +27,14 @@ export interface FileStoreOptions {
 /** Keeps each session in `<root>/<id>.jsonl`. */
 export class FileStore implements SessionStore {
   private readonly options: FileStoreOptions
-  private readonly locks = new LockTable()
+  private readonly locks: LockTable
   private readonly writers = new Map<SessionId, SessionWriter>()
   /** What was loaded, until the session is reopened with this header or nobody wants it any more. */
   private readonly loaded = new WeakMap<SessionHeader, SessionFile>()
 
   constructor(options: FileStoreOptions) {
     this.options = options
+    this.locks = new LockTable(options.root)
   }
 
   /** @throws SessionFileError `INVALID_SESSION_ID`; for a session that is resumed also `SESSION_IN_USE`, `SESSION_CHANGED`, `SESSION_WRITE_FAILED`. */
@@ -61,8 +62,11 @@ export class FileStore implements SessionStore {
     writer?.close()
   }
 
-  /** Writes what there is of every session. Never throws: what could not be written is told. */
-  flushAll(): void {
+  /**
+   * Writes what there is of every session; those that are live stay with the store to their end.
+   * Never throws: what could not be written is told.
+   */
+  retire(): void {
     for (const [id, writer] of this.writers) {
       try {
         writer.flush()
@@ -70,6 +74,7 @@ export class FileStore implements SessionStore {
         this.options.warn(`the last events of session "${id}" are not stored: ${messageOf(error)}`)
       }
     }
+    this.locks.retire()
   }
 
   /**

@@ -3,13 +3,11 @@ import {
   closeSync,
   fstatSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
 import type { Session } from '@deepseek-ai/dsh-session'
 import { SessionFileError, writeFailed } from './errors.ts'
 import { eventLine, headerLine } from './format.ts'
@@ -43,6 +41,8 @@ export class SessionWriter {
   private next: number
   /** Bytes of the file that are whole lines. */
   private length: number
+  /** Bytes behind them that a write left which failed, and could not be taken back. */
+  private excess = 0
   private soon: NodeJS.Immediate | undefined
 
   constructor(options: WriterOptions) {
@@ -58,14 +58,15 @@ export class SessionWriter {
    */
   open(): OpenFile {
     if (this.opened !== undefined) return this.opened
+    const { file, locks } = this.options
     let unlock: (() => void) | undefined
     try {
-      unlock = this.lock()
+      unlock = locks.take(file)
       this.opened = { descriptor: this.openFile(), unlock }
       return this.opened
     } catch (error) {
       unlock?.()
-      throw error instanceof SessionFileError ? error : writeFailed(this.options.file, error)
+      throw asFileError(file, error)
     }
   }
 
@@ -90,47 +91,44 @@ export class SessionWriter {
     const { file, session } = this.options
     const end = session.length
     if (this.next === end) return
+    const isOurs = this.opened === undefined
     const { descriptor } = this.open()
+    if (!isOurs) this.assertUnchanged(descriptor, this.length + this.excess)
     const header = this.length === 0 ? headerLine(session.header) : ''
     const lines = Array.from(session.events(this.next), eventLine)
     const bytes = Buffer.from(header + lines.join(''))
-    this.assertUnchanged(descriptor, this.length)
+    let done = 0
     try {
-      for (let done = 0; done < bytes.length;) {
+      while (done < bytes.length) {
         done += writeSync(descriptor, bytes, done, bytes.length - done, this.length + done)
       }
     } catch (error) {
-      this.takeBack(descriptor)
+      const isTakenBack = failureOf(() => ftruncateSync(descriptor, this.length)) === undefined
+      this.excess = isTakenBack ? 0 : Math.max(done, this.excess)
       throw writeFailed(file, error)
     }
     this.length += bytes.length
+    this.excess = 0
     this.next = end
   }
 
-  /** Flushes, and lets go of the file. */
+  /** Flushes, and lets go of the file, whatever fails. @throws what failed first. */
   close(): void {
-    try {
-      this.flush()
-    } finally {
-      const { opened } = this
-      this.opened = undefined
-      if (opened !== undefined) {
-        closeSync(opened.descriptor)
-        opened.unlock()
-      }
-    }
+    const flushFailure = failureOf(() => this.flush())
+    const closeFailure = this.letGo()
+    const failure = flushFailure ?? closeFailure
+    if (failure !== undefined) throw asFileError(this.options.file, failure)
   }
 
-  /** Makes the folder when it is not there. */
-  private lock(): () => void {
-    const { file, locks } = this.options
-    try {
-      return locks.take(file)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      return locks.take(file)
-    }
+  private letGo(): Error | undefined {
+    const { opened } = this
+    if (opened === undefined) return undefined
+    this.opened = undefined
+    const failure = failureOf(() => closeSync(opened.descriptor))
+    // A file that never got its first line is no session; when it stays, readers take it for none.
+    if (this.length === 0) failureOf(() => rmSync(this.options.file, { force: true }))
+    opened.unlock()
+    return failure
   }
 
   private openFile(): number {
@@ -139,10 +137,11 @@ export class SessionWriter {
     let descriptor: number | undefined
     try {
       descriptor = openSync(file, isNew ? 'wx' : 'r+', 0o600)
-      this.setTornAside(descriptor)
+      if (!isNew) this.setTornAside(descriptor)
       return descriptor
     } catch (error) {
-      if (descriptor !== undefined) closeSync(descriptor)
+      const open = descriptor
+      if (open !== undefined) failureOf(() => closeSync(open))
       if (!isNew || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       throw new SessionFileError('SESSION_EXISTS', `"${file}" belongs to another session`)
     }
@@ -160,8 +159,6 @@ export class SessionWriter {
 
   /** What anybody else has written must not be overwritten. @throws SessionFileError `SESSION_CHANGED`. */
   private assertUnchanged(descriptor: number, length: number): void {
-    // A file that is still to get its first line was made by the same call.
-    if (length === 0) return
     const { size, nlink } = fstatSync(descriptor)
     if (size === length && nlink > 0) return
     const { file } = this.options
@@ -171,17 +168,18 @@ export class SessionWriter {
       `"${file}" ${what}: somebody else has changed it, so nothing more is written to it`,
     )
   }
+}
 
-  /** Undoes a write that failed half-way. */
-  private takeBack(descriptor: number): void {
-    if (this.length > 0) {
-      ftruncateSync(descriptor, this.length)
-      return
-    }
-    const { opened } = this
-    this.opened = undefined
-    closeSync(descriptor)
-    rmSync(this.options.file, { force: true })
-    opened?.unlock()
+/** What a step throws, for where another failure is the one to tell. */
+function failureOf(step: () => void): Error | undefined {
+  try {
+    step()
+    return undefined
+  } catch (error) {
+    return error as Error
   }
+}
+
+function asFileError(file: string, error: unknown): SessionFileError {
+  return error instanceof SessionFileError ? error : writeFailed(file, error)
 }

@@ -94,9 +94,7 @@ describe('a session that is resumed', () => {
     ['a list of texts', { content: ['text'], isError: false }],
     ['content that may be an error or not', { content: [{ type: 'text', text: 'done' }] }],
   ])('goes on after a call whose tool returned %s', async (_, value) => {
-    const host = await createHost((_, index) =>
-      index === 0 ? { calls: [{ name: 'odd' }] } : 'done',
-    )
+    const host = await createHost([{ calls: [{ name: 'odd' }] }, 'done'])
     registerTool(host.ctx, 'odd', async () => value as string)
     const first = host.createAgent()
     await first.send('go')
