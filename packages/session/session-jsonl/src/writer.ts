@@ -91,9 +91,9 @@ export class SessionWriter {
     const { file, session } = this.options
     const end = session.length
     if (this.next === end) return
-    const isOurs = this.opened === undefined
+    const wasOpen = this.opened !== undefined
     const { descriptor } = this.open()
-    if (!isOurs) this.assertUnchanged(descriptor, this.length + this.excess)
+    if (wasOpen) this.assertUnchanged(descriptor, this.length + this.excess)
     const header = this.length === 0 ? headerLine(session.header) : ''
     const lines = Array.from(session.events(this.next), eventLine)
     const bytes = Buffer.from(header + lines.join(''))
