@@ -4,6 +4,8 @@ import { HarnessError } from '@deepseek-ai/dsh-llm'
 export type FsErrorCode =
   | 'FILE_NOT_FOUND'
   | 'OUTSIDE_WORKSPACE'
+  /** The folder of the agent itself is gone. */
+  | 'WORKSPACE_MISSING'
   | 'INVALID_PATH'
   | 'NOT_A_FILE'
   | 'NOT_A_FOLDER'

@@ -16,7 +16,7 @@ export interface Place {
 /**
  * Follows a path, relative to `cwd` unless absolute, through every link to where it leads.
  * @param extraRoots absolute paths of folders that are allowed beside `cwd`.
- * @throws FsError `OUTSIDE_WORKSPACE`, `INVALID_PATH`, `PERMISSION_DENIED`.
+ * @throws FsError `WORKSPACE_MISSING`, `OUTSIDE_WORKSPACE`, `INVALID_PATH`, `PERMISSION_DENIED`.
  */
 export async function locate(
   cwd: string,
@@ -24,7 +24,7 @@ export async function locate(
   extraRoots: readonly string[],
 ): Promise<Place> {
   checkPath(path)
-  const workspace = await realPathOf(cwd)
+  const workspace = await workspaceOf(cwd)
   const real = await realPathOf(resolve(workspace, path)).catch((error: unknown) => {
     throw fsErrorOf(error, path)
   })
@@ -36,6 +36,17 @@ export async function locate(
     'OUTSIDE_WORKSPACE',
     `${quote(path)} leads to ${quote(real)}, outside the workspace: stay in ${quote(workspace)}`,
   )
+}
+
+/** A write that made the folder anew would hide that all else is gone. */
+async function workspaceOf(cwd: string): Promise<string> {
+  try {
+    return await realpath(cwd)
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw fsErrorOf(error, cwd)
+    const message = `the workspace ${quote(cwd)} does not exist: tell the user, who must restore it`
+    throw new FsError('WORKSPACE_MISSING', message, { cause: error })
+  }
 }
 
 const maxPathLength = 4096

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
@@ -37,6 +38,26 @@ describe('paths of an agent', () => {
       }
     },
   )
+
+  test('name the workspace when that is gone, and never make it anew', async () => {
+    const fs = await createFs()
+    const cwd = join(await temporaryFolder(), 'gone')
+    const agent = { cwd }
+
+    const failures = await Promise.all([
+      failureOf(fs.read(agent, 'a', anyRange)),
+      failureOf(fs.readBytes(agent, 'a')),
+      failureOf(fs.write(agent, 'a', 'x')),
+      failureOf(fs.edit(agent, 'a', { oldText: 'a', newText: 'x' })),
+      failureOf(fs.glob(agent, '*', anyLimits)),
+      failureOf(fs.grep(agent, { pattern: 'x' }, anyLimits)),
+    ])
+
+    for (const failure of failures) {
+      expect(failure).toContain(`WORKSPACE_MISSING: the workspace "${cwd}" does not exist`)
+    }
+    expect(existsSync(cwd)).toBe(false)
+  })
 
   test('may not leave it by a neighbour whose name begins like the workspace', async () => {
     const fs = await createFs()
