@@ -61,7 +61,7 @@ export async function formatted(file: string, text: string): Promise<string> {
 
 const intro = `# Catalog
 
-Every service, event, config key and error code, by package. This page is generated from the sources: \`pnpm docs\` writes it anew, and a test fails while it is stale.
+Every service, event, config key and error code, by package. This page is generated from the sources: \`pnpm generate\` writes it anew, and a test fails while it is stale.
 
 An event is **contained** when a listener that throws harms neither the emitter nor another listener. A **waterfall** passes through its listeners, whose throw becomes the outcome. An ellipsis in a message stands for a value.`
 

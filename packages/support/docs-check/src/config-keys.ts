@@ -17,6 +17,7 @@ export interface Schema {
   (value: unknown): unknown
   readonly type?: string
   readonly dict?: Readonly<Record<string, Schema>>
+  readonly inner?: Schema
   readonly meta?: {
     readonly default?: unknown
     readonly required?: boolean

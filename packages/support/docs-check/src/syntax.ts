@@ -28,6 +28,9 @@ export function exportsOf({ program, checker }: Project, path: string): Map<stri
 /** Whether an export is an interface, a type or a class. */
 export const isType = ({ flags }: TypeSymbol): boolean => (flags & typeFlags) !== 0
 
+/** Whether an export is there at run time; a class is this and a type. */
+export const isValue = ({ flags }: TypeSymbol): boolean => (flags & SymbolFlags.Value) !== 0
+
 /** The declaration that an export stands for. */
 export function declarationOf(project: Project, symbol: TypeSymbol): Node | undefined {
   return symbol.declarations[0]?.resolve(project)

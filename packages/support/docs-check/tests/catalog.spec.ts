@@ -11,14 +11,14 @@ afterAll(() => open[Symbol.dispose]())
 const facts = await readFacts(open.project)
 
 describe('docs/catalog.md', () => {
-  test('is what "pnpm docs" writes', async () => {
+  test('is what "pnpm generate" writes', async () => {
     const written = readFileSync(join(root, 'docs/catalog.md'), 'utf8')
 
     const fresh = await renderCatalog(facts)
 
     expect(
       written === fresh,
-      `docs/catalog.md is stale: run "pnpm docs"\n${differing(written, fresh)}`,
+      `docs/catalog.md is stale: run "pnpm generate"\n${differing(written, fresh)}`,
     ).toBe(true)
   })
 

@@ -7,12 +7,12 @@ import { reducedEdges, renderModuleGraph } from '../src/module-graph.ts'
 import { readWorkspace, root, type WorkspacePackage } from '../src/workspace.ts'
 
 describe('docs/module-graph.svg', () => {
-  test('is what "pnpm docs" draws', () => {
+  test('is what "pnpm generate" draws', () => {
     const drawn = readFileSync(join(root, 'docs/module-graph.svg'), 'utf8')
 
     const fresh = renderModuleGraph(readWorkspace())
 
-    expect(drawn === fresh, 'docs/module-graph.svg is stale: run "pnpm docs"').toBe(true)
+    expect(drawn === fresh, 'docs/module-graph.svg is stale: run "pnpm generate"').toBe(true)
   })
 
   test('shows every published package', () => {
