@@ -17,7 +17,7 @@ import {
 } from '@deepseek-ai/dsh-process'
 import { Diagnostic } from './diagnostic.ts'
 import { AcpChildError } from './errors.ts'
-import { permissionRequest, type PermissionRequest } from './permission.ts'
+import { cancelledPermission, permissionRequest, type PermissionRequest } from './permission.ts'
 import { messageStream } from './wire.ts'
 
 /** How long a process may take to end after its connection closed, in ms. */
@@ -29,18 +29,21 @@ export interface AgentProcessOptions {
   readonly cwd: string
   /** Added to the ambient environment without its secrets. */
   readonly env: Readonly<Record<string, string>>
-  readonly permit: (request: PermissionRequest) => RequestPermissionResponse
 }
 
 /** A running agent. Its owner calls `stop` on every path. */
 export class AgentProcess {
   /** Closes, and fails what is asked, soon after the process has ended. */
   readonly connection: ClientConnection
+  /** Settles when it can do no more work; never rejects. */
+  readonly ended: Promise<unknown>
+  /** Answers its requests for permission; whoever has the agent sets this. */
+  permit: (request: PermissionRequest) => RequestPermissionResponse = () => cancelledPermission
   private readonly command: string
   private readonly child: CareProcess
   private readonly diagnostic: Diagnostic
 
-  constructor({ command, args, cwd, env, permit }: AgentProcessOptions) {
+  constructor({ command, args, cwd, env }: AgentProcessOptions) {
     this.command = command
     this.diagnostic = new Diagnostic(env)
     const { stderr, noise } = this.diagnostic
@@ -48,9 +51,10 @@ export class AgentProcess {
     this.child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
     this.connection = client({ name: 'dsh' })
       .onRequest(methods.client.session.requestPermission, permissionRequest, ({ params }) =>
-        permit(params),
+        this.permit(params),
       )
       .connect(messageStream(this.child, noise))
+    this.ended = Promise.race([this.child.exited, this.connection.closed])
   }
 
   /** Says why a request has failed: the end of the process says more than its echo in the protocol. */

@@ -8,8 +8,9 @@ import {
 } from '@agentclientprotocol/sdk'
 import { within } from '@deepseek-ai/dsh-process'
 import { z } from 'zod'
-import type { AgentProcess } from './agent-process.ts'
+import { AgentProcess } from './agent-process.ts'
 import { AcpChildError } from './errors.ts'
+import type { Config } from './index.ts'
 import type { Transcript } from './transcript.ts'
 
 const protocolVersion = 1
@@ -33,12 +34,10 @@ export interface Lineage {
   }
 }
 
-export interface ConversationOptions {
+/** What a session is opened with. */
+export interface Task {
   readonly cwd: string
   readonly lineage: Lineage
-  readonly authMethod?: string
-  readonly model?: string
-  readonly mode?: string
 }
 
 /** The SDK does not look into responses: these are the parts that are relied on. */
@@ -75,26 +74,48 @@ const settings = z.object({
 
 type Settings = z.infer<typeof settings>
 
-/** Speaks with one agent, one request at a time. Failures are of {@link AcpChildError}. */
+/**
+ * Speaks with one agent, one request at a time. Failures are of {@link AcpChildError}. Its owner
+ * calls `stop` on every path.
+ */
 export class Conversation {
   /** The request that was sent last. */
   method: string = methods.agent.initialize
-  private readonly process: AgentProcess
+  readonly process: AgentProcess
   private readonly agent: ClientContext
-  private readonly options: ConversationOptions
+  private readonly config: Config
   private authMethods: readonly string[] = []
   private isAuthenticated = false
+  private initialized: Promise<void> | undefined
 
-  constructor(process: AgentProcess, options: ConversationOptions) {
-    this.process = process
-    this.agent = process.connection.agent
-    this.options = options
+  /** Starts the agent of `config`, in the folder `cwd`. */
+  constructor(config: Config, cwd: string) {
+    const { command, args, env } = config
+    this.config = config
+    this.process = new AgentProcess({ command, args, cwd, env })
+    this.agent = this.process.connection.agent
+  }
+
+  /** Ends the agent, and waits until it is gone. @throws AcpChildError `AGENT_FAILED` when some of it is not. */
+  stop(): Promise<void> {
+    const { disposeEofGraceMs: eofGraceMs, disposeGraceMs: termGraceMs } = this.config
+    return this.process.stop({ eofGraceMs, termGraceMs })
+  }
+
+  /** The handshake, which is the same for every task. Each call gives the same promise. */
+  initialize(): Promise<void> {
+    this.initialized ??= this.limited(this.shakeHands())
+    return this.initialized
   }
 
   /** Brings the agent to the point where it takes a prompt. */
-  async open(): Promise<ActiveSession> {
+  open(task: Task): Promise<ActiveSession> {
+    return this.limited(this.openSession(task))
+  }
+
+  private async openSession({ cwd, lineage }: Task): Promise<ActiveSession> {
     await this.initialize()
-    const { cwd, lineage, mode, model } = this.options
+    const { mode, model } = this.config
     const meta = { 'dsh/depth': lineage.depth, 'dsh/origin': lineage.origin }
     const request = { cwd, mcpServers: [], _meta: meta }
     const session = await this.askAuthenticated(methods.agent.session.new, () =>
@@ -129,7 +150,16 @@ export class Conversation {
     })
   }
 
-  private async initialize(): Promise<void> {
+  private async limited<T>(step: Promise<T>): Promise<T> {
+    const { command, handshakeTimeoutMs } = this.config
+    if (await within(handshakeTimeoutMs, step)) return step
+    throw new AcpChildError(
+      'HANDSHAKE_TIMEOUT',
+      `the agent "${command}" gave no answer to ${this.method} within ${handshakeTimeoutMs} ms: a command that speaks the Agent Client Protocol on stdin and stdout is expected`,
+    )
+  }
+
+  private async shakeHands(): Promise<void> {
     const { initialize } = methods.agent
     const response = await this.ask(initialize, () =>
       this.agent.request(initialize, {
@@ -194,7 +224,7 @@ export class Conversation {
   }
 
   private async authenticate(): Promise<void> {
-    const { authMethod } = this.options
+    const { authMethod } = this.config
     if (
       authMethod === undefined ||
       this.isAuthenticated ||

@@ -1,5 +1,5 @@
-/** One run: a fresh process, one prompt, and the end of both. */
-import type { PromptResponse } from '@agentclientprotocol/sdk'
+/** One run: a process of its own, one prompt, and the end of both. */
+import type { ActiveSession, PromptResponse } from '@agentclientprotocol/sdk'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { within } from '@deepseek-ai/dsh-process'
 import type {
@@ -9,11 +9,11 @@ import type {
   SubagentStartRequest,
   SubagentStopReason,
 } from '@deepseek-ai/dsh-subagent'
-import { AgentProcess } from './agent-process.ts'
-import type { Config } from './config.ts'
-import { Conversation, type Lineage } from './conversation.ts'
+import { Conversation, type Lineage, type Task } from './conversation.ts'
 import { AcpChildError } from './errors.ts'
+import type { Config } from './index.ts'
 import { answerPermission, cancelledPermission } from './permission.ts'
+import type { AgentPool } from './pool.ts'
 import { Transcript } from './transcript.ts'
 
 /** How long the agent may take to end its turn after a cancel, before its stdin is closed, in ms. */
@@ -32,9 +32,11 @@ export interface AcpStart {
   readonly cwd: string
   readonly request: SubagentStartRequest
   readonly context: SubagentRunContext
+  /** Agents that wait for a run; absent: none do. */
+  readonly pool?: AgentPool | undefined
 }
 
-/** Starts the agent of `config` for one request. */
+/** Gives one request to an agent of `config`. */
 export function startAcpRun(start: AcpStart): SubagentRun {
   return new AcpRun(start)
 }
@@ -43,9 +45,11 @@ class AcpRun implements SubagentRun {
   readonly id: SubagentRun['id']
   readonly result: Promise<SubagentResult>
   private readonly config: Config
+  private readonly pool: AgentPool | undefined
+  private readonly task: Task
   private readonly transcript: Transcript
-  private readonly process: AgentProcess
-  private readonly conversation: Conversation
+  private readonly isWarm: boolean
+  private conversation: Conversation
   private readonly cancelled = Promise.withResolvers<SubagentResult>()
   /** Settles when nothing is asked of the agent any more; never rejects. */
   private readonly talk: Promise<SubagentResult>
@@ -53,21 +57,15 @@ class AcpRun implements SubagentRun {
   private isCancelled = false
   private disposal: Promise<void> | undefined
 
-  constructor({ config, cwd, request, context }: AcpStart) {
-    const { command, args, env, permission, authMethod, model, mode } = config
+  constructor({ config, cwd, request, context, pool }: AcpStart) {
     this.id = context.childId
     this.config = config
+    this.pool = pool
+    this.task = { cwd, lineage: lineageOf(config, request, context) }
     this.transcript = new Transcript((activity) => context.report(activity))
-    this.process = new AgentProcess({
-      command,
-      args,
-      cwd,
-      env,
-      permit: (asked) =>
-        this.isCancelled ? cancelledPermission : answerPermission(permission, asked),
-    })
-    const lineage = lineageOf({ config, request, context })
-    this.conversation = new Conversation(this.process, { cwd, lineage, authMethod, model, mode })
+    const warm = pool?.take(cwd)
+    this.isWarm = warm !== undefined
+    this.conversation = this.adopt(warm ?? new Conversation(config, cwd))
     this.talk = this.talkAbout(request.prompt)
     this.result = Promise.race([this.talk, this.cancelled.promise])
   }
@@ -78,8 +76,9 @@ class AcpRun implements SubagentRun {
     this.cancelled.resolve(this.resultOf('aborted'))
     if (this.sessionId === undefined) return
     const { sessionId } = this
+    const { agent } = this.conversation.process.connection
     // An agent that is gone needs no cancel, and any other is stopped whatever becomes of it.
-    this.process.connection.agent.notify('session/cancel', { sessionId }).catch(() => {})
+    agent.notify('session/cancel', { sessionId }).catch(() => {})
   }
 
   dispose(): Promise<void> {
@@ -88,19 +87,25 @@ class AcpRun implements SubagentRun {
   }
 
   private async disposeOnce(): Promise<void> {
-    const { disposeEofGraceMs: eofGraceMs, disposeGraceMs: termGraceMs } = this.config
     this.cancel()
     // The cancel makes an agent end what its tools have started, which no signal of ours reaches.
     if (this.sessionId !== undefined) await within(cancelGraceMs, this.talk)
-    await this.process.stop({ eofGraceMs, termGraceMs })
+    await this.conversation.stop()
+  }
+
+  private adopt(conversation: Conversation): Conversation {
+    conversation.process.permit = (asked) =>
+      this.isCancelled ? cancelledPermission : answerPermission(this.config.permission, asked)
+    return conversation
   }
 
   private async talkAbout(prompt: string): Promise<SubagentResult> {
     try {
-      const session = await this.withHandshakeLimit(this.conversation.open())
+      const session = await this.open()
       try {
         if (this.isCancelled) return this.resultOf('aborted')
         this.sessionId = session.sessionId
+        this.pool?.refill(this.task.cwd)
         return this.resultFrom(await this.conversation.prompt(session, prompt, this.transcript))
       } finally {
         session.dispose()
@@ -110,13 +115,20 @@ class AcpRun implements SubagentRun {
     }
   }
 
-  private async withHandshakeLimit<T>(handshake: Promise<T>): Promise<T> {
-    const { command, handshakeTimeoutMs } = this.config
-    if (await within(handshakeTimeoutMs, handshake)) return handshake
-    throw new AcpChildError(
-      'HANDSHAKE_TIMEOUT',
-      `the agent "${command}" gave no answer to ${this.conversation.method} within ${handshakeTimeoutMs} ms: a command that speaks the Agent Client Protocol on stdin and stdout is expected`,
-    )
+  private async open(): Promise<ActiveSession> {
+    const { config, task, conversation } = this
+    try {
+      return await conversation.open(task)
+    } catch (error) {
+      // One that died as it was taken has done nothing yet: another can do it all.
+      if (!this.isWarm || !(error instanceof AcpChildError) || error.code !== 'PROCESS_ENDED') {
+        throw error
+      }
+      await conversation.stop()
+      if (this.isCancelled) throw error
+      this.conversation = this.adopt(new Conversation(config, task.cwd))
+      return this.conversation.open(task)
+    }
   }
 
   private resultFrom(response: PromptResponse): SubagentResult {
@@ -145,7 +157,7 @@ class AcpRun implements SubagentRun {
 
   private resultOf(stopReason: SubagentStopReason, reason?: string): SubagentResult {
     const { output, usage } = this.transcript
-    const diagnostic = reason === undefined ? undefined : this.process.describe(reason)
+    const diagnostic = reason === undefined ? undefined : this.conversation.process.describe(reason)
     return {
       output,
       stopReason,
@@ -155,14 +167,11 @@ class AcpRun implements SubagentRun {
   }
 }
 
-function lineageOf({ config, request, context }: Omit<AcpStart, 'cwd'>): Lineage {
-  const { runId, depth } = context
-  const { parent, callId } = request
-  const origin = {
-    runId,
-    parentSessionId: parent.id,
-    ...(callId !== undefined && { callId }),
-    provider: config.providerName,
-  }
-  return { depth, origin }
+function lineageOf(
+  { providerName: provider }: Config,
+  { parent, callId }: SubagentStartRequest,
+  { runId, depth }: SubagentRunContext,
+): Lineage {
+  const call = callId === undefined ? {} : { callId }
+  return { depth, origin: { runId, parentSessionId: parent.id, ...call, provider } }
 }

@@ -15,7 +15,7 @@ import {
   temporaryFolder,
   type TestContextOptions,
 } from '@deepseek-ai/dsh-testkit'
-import type { Config } from '../src/config.ts'
+import type { Config } from '../src/index.ts'
 
 /** The config that starts a fixture agent; it is given little time to end. */
 export function fixture(

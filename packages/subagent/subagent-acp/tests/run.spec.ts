@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder, waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Config } from '../src/config.ts'
+import type { Config } from '../src/index.ts'
 import { childPids, createBench, fixture, isAlive, textOf } from './helpers.ts'
 
 const deaf = fixture('deaf')
