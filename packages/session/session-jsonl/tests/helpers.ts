@@ -1,5 +1,5 @@
 /** What the specs of this package share. */
-import fs, { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import fs, { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import type { Context } from '@deepseek-ai/cordis'
@@ -148,9 +148,12 @@ export function storeEntry(ctx: Context) {
   return entry
 }
 
+/** The names in a folder but for what the locks of all its files are links to. */
 export function namesIn(root: string): string[] {
   try {
-    return readdirSync(root).toSorted()
+    return readdirSync(root)
+      .filter((name) => name !== '.writers')
+      .toSorted()
   } catch {
     return []
   }
@@ -210,6 +213,42 @@ export function watchWrites(fail?: (call: number, length: number) => number): nu
     syncBuiltinESMExports()
   })
   return writes
+}
+
+/** The names of the calls that the file system gets from here on. */
+export function watchCalls(): string[] {
+  const calls: string[] = []
+  const originals = Object.fromEntries(
+    Object.entries(fs).filter(([name]) => name.endsWith('Sync')),
+  ) as Record<string, (...args: unknown[]) => unknown>
+  for (const [name, original] of Object.entries(originals)) {
+    const watched = (...args: unknown[]): unknown => {
+      calls.push(name)
+      return original(...args)
+    }
+    Object.assign(fs, { [name]: watched })
+  }
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    Object.assign(fs, originals)
+    syncBuiltinESMExports()
+  })
+  return calls
+}
+
+/** Makes a call on session files fail, until the test ends; what is closed is closed all the same. */
+export function failing(call: 'ftruncateSync' | 'closeSync', message: string): void {
+  const { ftruncateSync, closeSync } = fs
+  fs[call] = (descriptor: number): void => {
+    const isSession = readlinkSync(`/proc/self/fd/${descriptor}`).endsWith('.jsonl')
+    if (call === 'closeSync') closeSync(descriptor)
+    if (isSession) throw new Error(message)
+  }
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    Object.assign(fs, { ftruncateSync, closeSync })
+    syncBuiltinESMExports()
+  })
 }
 
 /** The descriptors of this process that are open. */

@@ -18,6 +18,7 @@ import {
   storeEntry,
   storeYml,
   typesIn,
+  watchCalls,
   watchWrites,
 } from './helpers.ts'
 
@@ -151,6 +152,38 @@ describe('a step', () => {
     await agent.send('go')
 
     expect(endsOf(fileOf(agent), writes)).toEqual(['tool/call', 'turn/end'])
+  })
+
+  test('costs two calls of the file system: a look whether the file is as it was, and a write', async () => {
+    const { ctx, createAgent } = await createHost(callEach('look', 'look'))
+    registerTool(ctx, 'look')
+    const agent = createAgent()
+    await agent.send('begin')
+    const calls = watchCalls()
+
+    await agent.send('go on')
+
+    expect(calls).toEqual(['fstatSync', 'writeSync'])
+  })
+
+  test('of a child costs six calls of the file system from its birth to its end', async () => {
+    const { ctx, createAgent } = await createHost()
+    const parent = createAgent()
+    await parent.send('hello')
+    const calls = watchCalls()
+
+    const run = ctx.subagents.start('spawn', { prompt: 'work', parent })
+    await run.result
+    await run.dispose()
+
+    expect(calls).toEqual([
+      'linkSync',
+      'openSync',
+      'writeSync',
+      'closeSync',
+      'statSync',
+      'unlinkSync',
+    ])
   })
 
   test('writes nothing that tools have in their environment', async () => {

@@ -5,7 +5,7 @@ import { Session, type SessionId, type StoredSession } from '@deepseek-ai/dsh-se
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { FileStore } from '../src/store.ts'
-import { appendTurn, createSession, idOf } from './helpers.ts'
+import { appendTurn, createSession, idOf, namesIn } from './helpers.ts'
 
 async function createStore(live: (id: SessionId) => Session | undefined = () => undefined) {
   const root = join(await temporaryFolder(), 'sessions')
@@ -133,7 +133,7 @@ describe('FileStore', () => {
       `${file}:8: the last line is torn: it is kept in a file beside this one`,
     ])
     expect(readFileSync(file)).toEqual(before)
-    expect(readdirSync(root)).toEqual(['one.jsonl'])
+    expect(namesIn(root)).toEqual(['one.jsonl'])
   })
 
   test('refuses to load a session that is live', async () => {
@@ -185,7 +185,7 @@ describe('FileStore', () => {
     const before = readFileSync(join(root, 'one.jsonl'))
     appendTurn(session)
 
-    store.flushAll()
+    store.retire()
     await store.flush(session)
 
     expect(readFileSync(join(root, 'one.jsonl'))).toEqual(before)

@@ -14,7 +14,7 @@ import { setImmediate as tick } from 'node:timers/promises'
 import type { Session } from '@deepseek-ai/dsh-session'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
-import { LockTable } from '../src/lock.ts'
+import { lockOwner, LockTable } from '../src/lock.ts'
 import { parseSession } from '../src/reader.ts'
 import { SessionWriter } from '../src/writer.ts'
 import {
@@ -22,6 +22,8 @@ import {
   createSession,
   idOf,
   linesOf,
+  failing,
+  namesIn,
   openFiles,
   typesIn,
   watchWrites,
@@ -44,7 +46,7 @@ async function createWriter(session = createSession(), name = 'sessions/one.json
 /** A writer for a session that is new, or resumed from what the file holds. */
 function writerFor(file: string, session: Session, isResumed = false): SessionWriter {
   const stored = isResumed ? parseSession(readFileSync(file), file) : undefined
-  return new SessionWriter({ file, session, locks: new LockTable(), stored })
+  return new SessionWriter({ file, session, locks: new LockTable(dirname(file)), stored })
 }
 
 /** The session that a file holds, with a writer that goes on with it. */
@@ -197,18 +199,94 @@ describe('SessionWriter failures', () => {
     expect(typesIn(file)).toEqual([...turnTypes, ...turnTypes])
   })
 
-  test('leave no file of a session whose first write failed, and keep nothing open', async () => {
+  test('leave no file of a session whose first write failed, and nothing open', async () => {
     const { file, session, writer } = await createWriter()
     const open = openFiles()
-    watchWrites((call, length) => (call === 1 ? noSpace() : length))
+    watchWrites(() => noSpace())
     appendTurn(session)
 
     expect(() => writer.flush()).toThrow('ENOSPC')
-    expect(readdirSync(dirname(file))).toEqual([])
-    expect(openFiles()).toEqual(open)
+    expect(() => writer.close()).toThrow('ENOSPC')
 
+    expect(namesIn(dirname(file))).toEqual([])
+    expect(openFiles()).toEqual(open)
+  })
+
+  test('of a first write are made up for by the next flush', async () => {
+    const { file, session, writer } = await createWriter()
+    watchWrites((call, length) => (call === 1 ? 7 : call === 2 ? noSpace() : length))
+    appendTurn(session)
+
+    expect(() => writer.flush()).toThrow('ENOSPC')
+    expect(readFileSync(file, 'utf8')).toBe('')
     writer.close()
+
     expect(typesIn(file)).toEqual(turnTypes)
+  })
+
+  test.each([
+    ['first', 0, turnTypes],
+    ['later', 1, [...turnTypes, ...turnTypes]],
+  ])(
+    'of a %s write are told also when it cannot be taken back, and made up for',
+    async (_, earlier, types) => {
+      const { file, session, writer } = await createWriter()
+      for (let turn = 0; turn < earlier; turn += 1) appendTurn(session)
+      writer.flush()
+      watchWrites((call, length) => (call === 1 ? 7 : call < 4 ? noSpace() : length))
+      failing('ftruncateSync', 'EIO: truncate')
+      appendTurn(session)
+
+      expect(() => writer.flush()).toThrow('ENOSPC')
+      expect(() => writer.flush()).toThrow('ENOSPC')
+      writer.close()
+
+      expect(typesIn(file)).toEqual(types)
+      expect(lockOwner(file)).toBeUndefined()
+    },
+  )
+
+  test('to close are told, and leave no lock', async () => {
+    const { file, session, writer } = await createWriter()
+    appendTurn(session)
+    writer.flush()
+    failing('closeSync', 'EIO: close')
+
+    expect(() => writer.close()).toThrow(
+      expect.objectContaining({
+        code: 'SESSION_WRITE_FAILED',
+        message: `cannot write "${file}": EIO: close`,
+      }) as Error,
+    )
+
+    expect(lockOwner(file)).toBeUndefined()
+    expect(() => writer.close()).not.toThrow()
+  })
+
+  test('to close hide no failure to write', async () => {
+    const { file, session, writer } = await createWriter()
+    appendTurn(session)
+    writer.flush()
+    watchWrites(() => noSpace())
+    failing('closeSync', 'EIO: close')
+    appendTurn(session)
+
+    expect(() => writer.close()).toThrow('ENOSPC')
+
+    expect(lockOwner(file)).toBeUndefined()
+  })
+
+  test('to open are told also when the file cannot be closed, and leave no lock', async () => {
+    const first = await createWriter()
+    appendTurn(first.session)
+    first.writer.close()
+    const { writer } = resume(first.file)
+    appendFileSync(first.file, 'x')
+    failing('closeSync', 'EIO: close')
+
+    expect(() => writer.open()).toThrow('somebody else has changed it')
+
+    expect(lockOwner(first.file)).toBeUndefined()
   })
 
   test('tell what is in the place of the folder, and are over when it is gone', async () => {
@@ -237,7 +315,7 @@ describe('SessionWriter failures', () => {
     )
     expect(() => writer.close()).toThrow('belongs to another session')
     expect(readFileSync(file, 'utf8')).toBe('somebody else')
-    expect(readdirSync(dirname(file))).toEqual(['one.jsonl'])
+    expect(namesIn(dirname(file))).toEqual(['one.jsonl'])
   })
 
   test('refuse to write behind what somebody else has appended', async () => {
@@ -268,7 +346,7 @@ describe('SessionWriter failures', () => {
 
     expect(() => writer.open()).toThrow('somebody else has changed it')
     expect(openFiles()).toEqual(open)
-    expect(readdirSync(dirname(first.file))).toEqual(['one.jsonl'])
+    expect(namesIn(dirname(first.file))).toEqual(['one.jsonl'])
   })
 
   test('refuse to write into a file that was removed', async () => {
