@@ -469,7 +469,7 @@ describe('dispose', () => {
     expect(warnings).toEqual(['Error: 1 tool calls of agent "one" ignore their cancel'])
   })
 
-  test('waits for calls that outlived their turn, but not for ever', async () => {
+  test('waits for calls that outlived their turn', async () => {
     const host = await createHost([{ calls: [{ name: 'deaf', callId: 'a' }] }], {
       config: { abortGraceMs: 0, stopGraceMs: 60_000 },
     })
@@ -488,6 +488,24 @@ describe('dispose', () => {
     await disposal
 
     expect([before, isGone]).toEqual([false, true])
+  })
+
+  test('waits no longer than stopGraceMs for calls that never end, and warns of them', async () => {
+    const host = await createHost([{ calls: [{ name: 'deaf', callId: 'a' }] }], {
+      config: impatient,
+    })
+    const warnings = collectWarnings(host.ctx)
+    const { agent, dispose } = host.ctx.agents.create({ cwd: '/' })
+    const { tool, started } = createHeldTool('deaf')
+    host.ctx.tools.register(tool)
+    const end = agent.send('go')
+    await waitFor('the tool runs', () => started.length === 1)
+
+    await dispose()
+
+    expect(await end).toMatchObject({ reason: 'aborted' })
+    expect(host.ctx.agents.list()).toEqual([])
+    expect(warnings).toEqual([`Error: 1 tool calls of agent "${agent.id}" ignore their cancel`])
   })
 })
 

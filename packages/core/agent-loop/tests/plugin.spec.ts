@@ -15,6 +15,30 @@ function countListeners(ctx: Context): Record<string, number> {
   return Object.fromEntries(Object.keys(hooks).map((name) => [name, hooks[name]?.length ?? 0]))
 }
 
+/** Calls `work` again and again, until it is told to stop. */
+const modelFile = `
+export const inject = ['llm']
+export function apply(ctx) {
+  ctx.llm.registerAdapter({ name: 'm', models: [{ name: 'm' }], stream })
+}
+async function* stream({ messages }) {
+  await new Promise(setImmediate)
+  const isOver = messages.some(({ content }) => content[0].text === 'stop')
+  if (!isOver) yield { type: 'tool-call', callId: 'a', name: 'work', input: {} }
+  yield { type: 'usage', usage: { inputTokens: 1, outputTokens: 1 } }
+  yield { type: 'finish', reason: isOver ? 'stop' : 'tool-calls' }
+}
+`
+
+const workFile = `
+import { z } from 'zod'
+export const inject = ['tools']
+export function apply(ctx) {
+  const execute = async () => 'done'
+  ctx.tools.register({ name: 'work', description: 'works', parameters: z.object({}), execute })
+}
+`
+
 describe('agent-loop', () => {
   test('is what the Loader takes from the module, with its needs and its config', async () => {
     const ctx = await bootYml('[]')
@@ -85,6 +109,31 @@ describe('agent-loop', () => {
     expect(() => ctx.agents.registerDriver({ create: () => old as never })).toThrow(
       'an agent loop is already registered',
     )
+  })
+
+  test('lets a turn go on while its model and its tool are reloaded', async () => {
+    const ctx = await bootYml(
+      `
+- name: '@deepseek-ai/dsh-agent-core'
+- name: ./model.js
+- name: ./work.js
+`,
+      { files: { 'model.js': modelFile, 'work.js': workFile } },
+    )
+    const entries = [...ctx.loader.entries()].filter(({ options }) => options.name.startsWith('./'))
+    const { agent } = ctx.agents.create({ cwd: '/', options: { maxSteps: 100_000 } })
+    const turn = agent.send('go')
+
+    for (let reload = 0; reload < 20; reload += 1) {
+      for (const { fiber } of entries) await fiber?.restart()
+    }
+    const steps = agent.session.length
+    await waitFor('another step', () => agent.session.length > steps)
+    void agent.steer('stop')
+
+    expect(await turn).toEqual({ reason: 'completed' })
+    expect(ctx.llm.models()).toEqual([{ name: 'm' }])
+    expect(ctx.tools.table.names()).toEqual(['work'])
   })
 
   test('creates no agents while it is unloaded', async () => {
