@@ -32,9 +32,10 @@ function copy(value: unknown, path: string, depth: number): unknown {
 }
 
 function copyArray(value: readonly unknown[], path: string, depth: number): unknown {
-  const result: unknown[] = []
-  for (let index = 0; index < value.length; index += 1) {
-    result.push(copy(value[index], `${path}[${index}]`, depth))
+  // A spread has room for exactly these items; an array that grows takes room for 17, and keeps it.
+  const result: unknown[] = [...value]
+  for (let index = 0; index < result.length; index += 1) {
+    result[index] = copy(result[index], `${path}[${index}]`, depth)
   }
   return Object.freeze(result)
 }

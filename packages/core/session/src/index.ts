@@ -3,11 +3,18 @@ import { type Context, Service } from '@deepseek-ai/cordis'
 import { createNotify } from '@deepseek-ai/dsh-llm'
 import type { Session } from './session.ts'
 import { SessionTable } from './table.ts'
-import type { PrepareSessionOptions, SessionEvent, SessionId, SessionStore } from './types.ts'
+import type {
+  PrepareSessionOptions,
+  SessionEvent,
+  SessionId,
+  SessionStore,
+  StoredSessionInfo,
+} from './types.ts'
 
 export * from './close.ts'
 export * from './errors.ts'
 export * from './freeze.ts'
+export * from './ids.ts'
 export * from './messages.ts'
 export * from './session.ts'
 export * from './table.ts'
@@ -49,6 +56,11 @@ export class SessionService extends Service {
 
   list(): Session[] {
     return this.table.list()
+  }
+
+  /** @see SessionTable.listStored */
+  listStored(): Promise<readonly StoredSessionInfo[]> {
+    return this.table.listStored()
   }
 
   /**

@@ -1,8 +1,8 @@
 /** The live sessions of a context, as a plain object that hot paths may hold. */
-import { randomUUID } from 'node:crypto'
 import type { Notify } from '@deepseek-ai/dsh-llm'
 import { SessionError } from './errors.ts'
 import { freezeJson } from './freeze.ts'
+import { randomId } from './ids.ts'
 import { Session } from './session.ts'
 import type {
   PrepareSessionOptions,
@@ -11,6 +11,7 @@ import type {
   SessionId,
   SessionStore,
   StoredSession,
+  StoredSessionInfo,
 } from './types.ts'
 
 interface LiveSession {
@@ -49,7 +50,14 @@ export class SessionTable {
 
   /** @throws SessionError `DUPLICATE_SESSION`, `NOT_JSON`. */
   prepare(options: PrepareSessionOptions): Session {
-    const { id = newSessionId(), cwd, parentSession, delegationDepth = 0, origin, seed } = options
+    const {
+      id = randomId() as SessionId,
+      cwd,
+      parentSession,
+      delegationDepth = 0,
+      origin,
+      seed,
+    } = options
     // What is absent is left out; what the caller holds, for example a filter, is copied.
     const header = freezeJson<SessionHeader>(
       {
@@ -111,6 +119,33 @@ export class SessionTable {
     return this.store.load(id)
   }
 
+  /** Whether there is a store: sessions outlive the process then, and can be loaded. */
+  get hasStore(): boolean {
+    return this.store !== undefined
+  }
+
+  /** Whether there is a store that can list what it has. */
+  get canListStored(): boolean {
+    return this.store?.list !== undefined
+  }
+
+  /**
+   * What is stored, live or not; the session that changed last comes first.
+   * @throws SessionError `NO_STORE` also for a store that cannot list.
+   */
+  async listStored(): Promise<readonly StoredSessionInfo[]> {
+    if (this.store?.list === undefined) {
+      throw new SessionError(
+        'NO_STORE',
+        'cannot list sessions: no session store that lists is loaded',
+      )
+    }
+    const stored = await this.store.list()
+    return stored.toSorted(
+      (a, b) => b.updatedAt - a.updatedAt || (a.header.id < b.header.id ? -1 : 1),
+    )
+  }
+
   private admit(session: Session): Session {
     if (this.live.has(session.id)) {
       throw new SessionError('DUPLICATE_SESSION', `session "${session.id}" is already live`)
@@ -132,8 +167,4 @@ export class SessionTable {
     }
     this.notify('session/event', { session, event })
   }
-}
-
-function newSessionId(): SessionId {
-  return randomUUID() as SessionId
 }

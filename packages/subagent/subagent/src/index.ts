@@ -1,6 +1,7 @@
 /** The subagent seam: named providers of child agents, reached through `ctx.subagents`. */
 import { type Context, Service } from '@deepseek-ai/cordis'
 import { createNotify } from '@deepseek-ai/dsh-llm'
+import type { SessionId } from '@deepseek-ai/dsh-session'
 import z from '@deepseek-ai/schemastery'
 import { SubagentError } from './errors.ts'
 import { checkRequest } from './request.ts'
@@ -115,6 +116,11 @@ export class SubagentService extends Service {
       )
     }
     return this.table.start(provider, request, checkRequest(provider, request))
+  }
+
+  /** The live run of a child; absent once its result is settled. */
+  getRun(id: SessionId): SubagentRunState | undefined {
+    return this.table.get(id)
   }
 
   /** The live runs, those that wait for a slot among them, oldest first. */

@@ -1,8 +1,7 @@
 /** The live runs of a context: who may start now, who waits, what the child's life tells. */
-import { randomUUID } from 'node:crypto'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import type { JsonValue, Notify } from '@deepseek-ai/dsh-llm'
-import type { Session, SessionEvent, SessionId } from '@deepseek-ai/dsh-session'
+import { randomId, type Session, type SessionEvent, type SessionId } from '@deepseek-ai/dsh-session'
 import { SubagentError } from './errors.ts'
 import { type RunObserver, SupervisedRun } from './run.ts'
 import type {
@@ -51,12 +50,16 @@ export class RunTable implements RunObserver {
     return Array.from(this.live.values(), (run) => run.state)
   }
 
+  get(id: SessionId): SubagentRunState | undefined {
+    return this.live.get(id)?.state
+  }
+
   /** @throws SubagentError `TOO_MANY_RUNS`, and what the provider throws; nothing is left behind then. */
   start(provider: SubagentProvider, request: SubagentStartRequest, depth: number): SupervisedRun {
     this.checkTurn(request.parent)
-    const runId = randomUUID() as SubagentRunId
+    const runId = randomId() as SubagentRunId
     const feed = new UpdateFeed(runId, (update) => this.notify('subagent/update', update))
-    const childId = randomUUID() as string as SessionId
+    const childId = randomId() as SessionId
     const run = new SupervisedRun({
       runId,
       childId,

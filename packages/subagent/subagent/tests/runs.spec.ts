@@ -230,6 +230,21 @@ describe('subagent/update', () => {
   })
 })
 
+describe('getRun()', () => {
+  test('finds a live run by its child, and none after its end', async () => {
+    const ctx = await bootSeam()
+    ctx.subagents.registerProvider(createStub())
+    const { agent: parent } = ctx.agents.create({ cwd: '/' })
+
+    const run = ctx.subagents.start('stub', { prompt: 'go', parent })
+    const found = ctx.subagents.getRun(run.id)
+    await run.dispose()
+
+    expect(found).toMatchObject({ id: run.id, parentId: parent.id })
+    expect(ctx.subagents.getRun(run.id)).toBeUndefined()
+  })
+})
+
 describe('runs()', () => {
   test('lists live runs, oldest first, and nothing after their end', async () => {
     const ctx = await bootSeam({ limits: { maxConcurrent: 1 } })

@@ -133,7 +133,7 @@ function createFollow(ctx: Context): SubagentToolSpec['follow'] {
   const followers = new Map<string, (update: SubagentUpdate) => void>()
   ctx.on('subagent/update', (update) => followers.get(update.runId)?.(update))
   return (run: SubagentRun, tell: ToolExecution['update']) => {
-    const runId = subagents.runs().find(({ id }) => id === run.id)?.runId
+    const runId = subagents.getRun(run.id)?.runId
     // A run that is over already has nothing more to tell.
     if (runId === undefined) return () => {}
     const line = new ProgressLine()
