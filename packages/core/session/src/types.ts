@@ -127,6 +127,15 @@ export interface StoredSession {
   readonly seed?: SessionPrefix
 }
 
+/** What a store tells of a session without reading its log. */
+export interface StoredSessionInfo {
+  readonly header: SessionHeader
+  /** The label of a child, else the start of the first user message, in one line; may be empty. */
+  readonly title: string
+  /** Epoch ms of the last event. */
+  readonly updatedAt: number
+}
+
 /** Makes logs durable; one per context. Errors of a write surface in `flush`. */
 export interface SessionStore {
   /**
@@ -143,4 +152,6 @@ export interface SessionStore {
   close(session: Session): Promise<void>
   /** @throws SessionError `UNKNOWN_SESSION` and what the store's own package documents. */
   load(id: SessionId): Promise<StoredSession>
+  /** What is stored, live or not, in any order; what cannot be read is left out. */
+  list?(): Promise<readonly StoredSessionInfo[]>
 }

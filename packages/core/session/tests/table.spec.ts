@@ -1,6 +1,6 @@
 import type { Notify } from '@deepseek-ai/dsh-llm'
 import { describe, expect, test, vi } from 'vitest'
-import { SessionError, type SessionId, SessionTable } from '../src/index.ts'
+import { SessionError, type SessionId, SessionTable, type StoredSessionInfo } from '../src/index.ts'
 import { appendTurn, createHeader, createStore, typesOf } from './helpers.ts'
 
 const id = 'one' as SessionId
@@ -10,6 +10,10 @@ function createTable(): { table: SessionTable; told: string[] } {
   const notify = ((name: string) => void told.push(name)) as Notify
   const table = new SessionTable(notify)
   return { table, told }
+}
+
+function infoOf(name: string, updatedAt: number): StoredSessionInfo {
+  return { header: createHeader({ id: name as SessionId }), title: name, updatedAt }
 }
 
 function failToOpen(): void {
@@ -234,6 +238,31 @@ describe('SessionTable store', () => {
 
     await expect(table.load(id)).resolves.toBe(stored)
     await expect(table.load('two' as SessionId)).rejects.toThrow('nothing is stored for "two"')
+  })
+
+  test('lists what it has, the session that changed last first', async () => {
+    const { table } = createTable()
+    const list = async () => [infoOf('c', 1), infoOf('b', 1), infoOf('a', 2)]
+    const store = createStore({ list })
+    table.setStore(store)
+
+    expect(table.hasStore).toBe(true)
+    expect(table.canListStored).toBe(true)
+    expect((await table.listStored()).map(({ title }) => title)).toEqual(['a', 'b', 'c'])
+    table.removeStore(store)
+    expect(table.hasStore).toBe(false)
+    expect(table.canListStored).toBe(false)
+  })
+
+  test('is there, but lists nothing, when it does not know how', async () => {
+    const { table } = createTable()
+    table.setStore(createStore())
+
+    expect(table.hasStore).toBe(true)
+    expect(table.canListStored).toBe(false)
+    await expect(table.listStored()).rejects.toThrow(
+      new SessionError('NO_STORE', 'cannot list sessions: no session store that lists is loaded'),
+    )
   })
 
   test('tells at each flush what a store threw while it took an event, and keeps the log', async () => {

@@ -38,6 +38,11 @@ export async function readSession(root: string, id: SessionId): Promise<SessionF
   if (bytes.length === 0) {
     throw new SessionError('UNKNOWN_SESSION', `no session "${id}" in "${root}"`)
   }
+  return parseNamed(bytes, id, file)
+}
+
+/** @throws as {@link parseSession}, and `SESSION_CORRUPT` for a session under another's name. */
+export function parseNamed(bytes: Buffer, id: SessionId, file: string): SessionFile {
   const session = parseSession(bytes, file)
   if (session.header.id !== id) {
     throw corrupt(file, 1, `it is session "${session.header.id}" under another name`)

@@ -9,9 +9,11 @@ import {
   type SessionPrefix,
   type SessionStore,
   type StoredSession,
+  type StoredSessionInfo,
 } from '@deepseek-ai/dsh-session'
 import { SessionFileError } from './errors.ts'
 import { fileOf } from './format.ts'
+import { glanceAtAll } from './glance.ts'
 import { assertUnowned, LockTable } from './lock.ts'
 import { readSession, type SessionFile } from './reader.ts'
 import { SessionWriter } from './writer.ts'
@@ -96,6 +98,10 @@ export class FileStore implements SessionStore {
     const seed = await this.seedOf(stored, [id])
     this.loaded.set(header, stored)
     return { header, events, ...(seed !== undefined && { seed }) }
+  }
+
+  list(): Promise<readonly StoredSessionInfo[]> {
+    return glanceAtAll(this.options.root)
   }
 
   /** The events that a fork inherited, from its parent's file or its live log. */

@@ -1,10 +1,10 @@
 /** What a folder of session files tells at a glance. */
-import { readdir } from 'node:fs/promises'
 import { addUsage, isHarnessError, messageOf, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
 import type { SessionHeader, SessionId, TurnEndReason } from '@deepseek-ai/dsh-session'
-import { extension, fileOf } from './format.ts'
+import { fileOf } from './format.ts'
+import { idsIn, titleOf } from './glance.ts'
 import { lockOwner } from './lock.ts'
-import { readSession, type SessionFile } from './reader.ts'
+import { readSession } from './reader.ts'
 
 /** `running` only while a living process writes it; `empty` has no turn; otherwise the last turn's end. */
 export type SessionState = TurnEndReason | 'running' | 'empty'
@@ -28,17 +28,13 @@ export interface SessionListing {
   readonly problems: readonly string[]
 }
 
-/** Lists the sessions of a folder; a folder that does not exist has none. */
+/** Reads the sessions of a folder, one whole log at a time; a folder that does not exist has none. */
 export async function listSessions(root: string): Promise<SessionListing> {
-  const names = await readdir(root).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  })
   const sessions: SessionSummary[] = []
   const problems: string[] = []
-  for (const name of names.filter((item) => item.endsWith(extension))) {
+  for (const id of await idsIn(root)) {
     try {
-      sessions.push(await summaryOf(root, name.slice(0, -extension.length) as SessionId))
+      sessions.push(await summaryOf(root, id))
     } catch (error) {
       // Gone meanwhile, or never written.
       if (isHarnessError(error) && error.code === 'UNKNOWN_SESSION') continue
@@ -68,14 +64,4 @@ async function summaryOf(root: string, id: SessionId): Promise<SessionSummary> {
   }
   const updatedAt = events.at(-1)?.time ?? header.createdAt
   return { header, state, updatedAt, turns, usage, title: titleOf(file) }
-}
-
-const maxTitleLength = 200
-
-function titleOf({ header, events }: SessionFile): string {
-  const { label } = header.origin ?? {}
-  if (label !== undefined) return label
-  const input = events.find((event) => event.type === 'user/message')
-  const text = input?.data.content.find((block) => block.type === 'text')?.text ?? ''
-  return text.slice(0, maxTitleLength).toWellFormed().replace(/\s+/g, ' ').trim()
 }

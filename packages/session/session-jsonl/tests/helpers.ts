@@ -1,5 +1,6 @@
 /** What the specs of this package share. */
 import fs, { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import promises from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import type { Context } from '@deepseek-ai/cordis'
@@ -213,6 +214,28 @@ export function watchWrites(fail?: (call: number, length: number) => number): nu
     syncBuiltinESMExports()
   })
   return writes
+}
+
+/** Counts the bytes that file handles read from here on. */
+export function watchReads(): () => number {
+  const { open } = promises
+  let bytes = 0
+  promises.open = async (...args) => {
+    const handle = await open(...args)
+    const read = handle.read.bind(handle) as (...rest: unknown[]) => Promise<{ bytesRead: number }>
+    const counted = async (...rest: unknown[]): Promise<{ bytesRead: number }> => {
+      const result = await read(...rest)
+      bytes += result.bytesRead
+      return result
+    }
+    return Object.assign(handle, { read: counted as typeof handle.read })
+  }
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    promises.open = open
+    syncBuiltinESMExports()
+  })
+  return () => bytes
 }
 
 /** The names of the calls that the file system gets from here on. */
