@@ -91,7 +91,8 @@ function describeUnload(backend: ContractBackend): void {
       expect(ctx.tools.visible(parent).map(({ name }) => name)).toEqual(['probe'])
       expect(() => start(hanging)).toThrow(expect.objectContaining({ code: 'NO_PROVIDER' }))
       await release()
-      expect(textOf(await run.result)).toBe('ok')
+      const result = await run.result
+      expect([result.stopReason, textOf(result)]).toEqual(['completed', 'ok'])
       await run.dispose()
       expect(alive()).toBe(0)
     })
@@ -115,8 +116,10 @@ function describeUnload(backend: ContractBackend): void {
       await fiber.restart()
       const fresh = await delegate({ does: 'answer', text: 'new' })
       await release()
+      const old = await run.result
 
-      expect([textOf(await run.result), textOf(fresh)]).toEqual(['old', 'new'])
+      expect([old.stopReason, textOf(old)]).toEqual(['completed', 'old'])
+      expect([fresh.stopReason, textOf(fresh)]).toEqual(['completed', 'new'])
       await run.dispose()
     })
   })
