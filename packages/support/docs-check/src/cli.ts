@@ -1,9 +1,9 @@
 /** Writes the pages that are generated from the sources. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readFacts, renderCatalog } from './catalog.ts'
+import { readFacts, renderCatalog } from './catalog/catalog.ts'
 import { openWorkspace } from './compiler.ts'
-import { renderModuleGraph } from './module-graph.ts'
+import { renderModuleGraph } from './graph/module-graph.ts'
 import { readWorkspace, root } from './workspace.ts'
 
 using open = openWorkspace()

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readFacts, renderCatalog } from '../src/catalog.ts'
+import { readFacts, renderCatalog } from '../src/catalog/catalog.ts'
 import { openWorkspace } from '../src/compiler.ts'
 import { root } from '../src/workspace.ts'
 

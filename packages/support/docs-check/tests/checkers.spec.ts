@@ -1,12 +1,12 @@
 /** The checkers find what is wrong. */
 import { describe, expect, test } from 'vitest'
-import { blocksOf, type CodeBlock } from '../src/blocks.ts'
+import { blocksOf, type CodeBlock } from '../src/blocks/blocks.ts'
 import { checkPrograms } from '../src/compiler.ts'
-import type { Schema } from '../src/config-keys.ts'
-import { type Origin, proofOf } from '../src/declarations.ts'
-import { problemsOfSh, type Shell } from '../src/sh-blocks.ts'
-import { moduleOf } from '../src/ts-blocks.ts'
-import { problemsOfYml } from '../src/yml-blocks.ts'
+import type { Schema } from '../src/catalog/config-keys.ts'
+import { type Origin, proofOf } from '../src/blocks/declarations.ts'
+import { problemsOfSh, type Shell } from '../src/blocks/sh.ts'
+import { moduleOf } from '../src/blocks/ts.ts'
+import { problemsOfYml } from '../src/blocks/yml.ts'
 
 describe('blocksOf', () => {
   test('gives language, text, line and what the reader knows, also within a list', () => {

@@ -2,10 +2,10 @@
 import { basename } from 'node:path'
 import { isTypeReferenceNode } from 'typescript/unstable/ast'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readBlocks } from '../src/blocks.ts'
+import { readBlocks } from '../src/blocks/blocks.ts'
 import { checkPrograms, openWorkspace } from '../src/compiler.ts'
-import { declaredIn, eventsIn, type Origin, proofOf } from '../src/declarations.ts'
-import { eventsOf } from '../src/events.ts'
+import { declaredIn, eventsIn, type Origin, proofOf } from '../src/blocks/declarations.ts'
+import { eventsOf } from '../src/catalog/events.ts'
 import { declarationOf, exportsOf, isType, nodesOf } from '../src/syntax.ts'
 import { entryOf, readWorkspace } from '../src/workspace.ts'
 

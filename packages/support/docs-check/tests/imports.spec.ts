@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openWorkspace } from '../src/compiler.ts'
-import { floorOf, floors, objectionTo } from '../src/floor-plan.ts'
+import { floorOf, floors, objectionTo } from '../src/graph/floor-plan.ts'
 import { importsOf, type PackageImport } from '../src/imports.ts'
 import { filesOf, readManifest, readWorkspace, type WorkspacePackage } from '../src/workspace.ts'
 

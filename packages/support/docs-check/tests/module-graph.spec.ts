@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { floors } from '../src/floor-plan.ts'
-import { reducedEdges, renderModuleGraph } from '../src/module-graph.ts'
+import { floors } from '../src/graph/floor-plan.ts'
+import { reducedEdges, renderModuleGraph } from '../src/graph/module-graph.ts'
 import { readWorkspace, root, type WorkspacePackage } from '../src/workspace.ts'
 
 describe('docs/module-graph.svg', () => {

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openWorkspace } from '../src/compiler.ts'
-import { pluginOf } from '../src/config-keys.ts'
+import { pluginOf } from '../src/catalog/config-keys.ts'
 import { exportsOf } from '../src/syntax.ts'
 import { entryOf, readWorkspace, root, type WorkspacePackage } from '../src/workspace.ts'
 

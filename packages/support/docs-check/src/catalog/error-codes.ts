@@ -13,8 +13,8 @@ import {
   type TypeNode,
 } from 'typescript/unstable/ast'
 import type { Project } from 'typescript/unstable/sync'
-import { docIn, docOf, nodesOf, sourcesOf } from './syntax.ts'
-import type { WorkspacePackage } from './workspace.ts'
+import { docIn, docOf, nodesOf, sourcesOf } from '../syntax.ts'
+import type { WorkspacePackage } from '../workspace.ts'
 
 export interface ErrorCode {
   /** The class that carries it. */

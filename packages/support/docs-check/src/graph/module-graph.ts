@@ -1,7 +1,7 @@
 /** Draws which package depends on which. */
 import { floors } from './floor-plan.ts'
 import { layOut, type Point } from './layout.ts'
-import type { WorkspacePackage } from './workspace.ts'
+import type { WorkspacePackage } from '../workspace.ts'
 
 const colours: Readonly<Record<string, string>> = {
   core: '#dbeafe',

@@ -7,8 +7,8 @@ import {
   type StringLiteral,
 } from 'typescript/unstable/ast'
 import type { Project } from 'typescript/unstable/sync'
-import { docOf, mergedIntoCordis, nodesOf, sourcesOf } from './syntax.ts'
-import type { WorkspacePackage } from './workspace.ts'
+import { docOf, mergedIntoCordis, nodesOf, sourcesOf } from '../syntax.ts'
+import type { WorkspacePackage } from '../workspace.ts'
 
 export interface BusEvent {
   readonly name: string

@@ -5,8 +5,8 @@ import {
   isTypeReferenceNode,
 } from 'typescript/unstable/ast'
 import { type Project, SymbolFlags } from 'typescript/unstable/sync'
-import { mergedIntoCordis, sourcesOf } from './syntax.ts'
-import type { WorkspacePackage } from './workspace.ts'
+import { mergedIntoCordis, sourcesOf } from '../syntax.ts'
+import type { WorkspacePackage } from '../workspace.ts'
 
 export interface ServiceFact {
   /** As in `ctx.subagents`. */

@@ -1,7 +1,7 @@
 /** Checks entries of a yml against the plugins that they name. */
 import { entryListSchema } from '@deepseek-ai/cordis-plugin-include'
 import { load } from 'js-yaml'
-import type { Schema } from './config-keys.ts'
+import type { Schema } from '../catalog/config-keys.ts'
 
 /** The schema of a plugin by its package's name; `undefined` when there is no such plugin. */
 export type FindPlugin = (

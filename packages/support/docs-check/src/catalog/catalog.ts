@@ -7,8 +7,8 @@ import { type ConfigKey, configKeysOf, pluginOf } from './config-keys.ts'
 import { type ErrorCode, errorCodesOf, errorMessagesOf } from './error-codes.ts'
 import { type BusEvent, type Emission, emissionsOf, eventsOf } from './events.ts'
 import { type ServiceFact, servicesOf } from './services.ts'
-import { docIn } from './syntax.ts'
-import { entryOf, readWorkspace, root, type WorkspacePackage } from './workspace.ts'
+import { docIn } from '../syntax.ts'
+import { entryOf, readWorkspace, root, type WorkspacePackage } from '../workspace.ts'
 
 export interface PackageFacts {
   readonly item: WorkspacePackage

@@ -9,8 +9,8 @@ import {
   type TypeNode,
 } from 'typescript/unstable/ast'
 import { type Project, type Type, SymbolFlags } from 'typescript/unstable/sync'
-import { declarationOf, exportsOf, nodesOf } from './syntax.ts'
-import { entryOf, type WorkspacePackage } from './workspace.ts'
+import { declarationOf, exportsOf, nodesOf } from '../syntax.ts'
+import { entryOf, type WorkspacePackage } from '../workspace.ts'
 
 /** The part of a Schemastery schema that is read here. */
 export interface Schema {
@@ -34,7 +34,6 @@ export interface Schema {
 export interface Plugin {
   /** Absent when the plugin takes no config. */
   readonly schema: Schema | undefined
-  readonly isService: boolean
 }
 
 export interface ConfigKey {
@@ -55,10 +54,10 @@ export async function pluginOf(item: WorkspacePackage): Promise<Plugin | undefin
   const exported = (await import(path)) as Record<string, unknown>
   const { default: service, apply } = exported
   if (typeof service === 'function') {
-    return { schema: (service as { Config?: Schema }).Config, isService: true }
+    return { schema: (service as { Config?: Schema }).Config }
   }
   if (typeof apply !== 'function') return undefined
-  return { schema: exported['Config'] as Schema | undefined, isService: false }
+  return { schema: exported['Config'] as Schema | undefined }
 }
 
 /** The keys of a plugin's config, with the docstrings of the type that its schema gives. */

@@ -1,7 +1,7 @@
 /** The code blocks of Markdown pages. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from './workspace.ts'
+import { root } from '../workspace.ts'
 
 export interface CodeBlock {
   /** Relative to the root. */

@@ -1,5 +1,5 @@
 /** Which package stands above which: imports point downwards only. */
-import type { WorkspacePackage } from './workspace.ts'
+import type { WorkspacePackage } from '../workspace.ts'
 
 /** The published packages by their short names, floor by floor from the ground up. */
 export const floors: readonly (readonly string[])[] = [

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { CodeBlock } from './blocks.ts'
-import { type Manifest, root } from './workspace.ts'
+import { type Manifest, root } from '../workspace.ts'
 
 export interface Shell {
   readonly manifest: Manifest
