@@ -22,6 +22,15 @@ const plugins = loaded.flatMap(({ item, plugin }) =>
 )
 
 describe('the README of a package', () => {
+  const packages = readWorkspace().filter(({ folder }) => folder.startsWith('packages/'))
+
+  test.each(packages)('has its title and its four parts: $shortName', ({ folder, name }) => {
+    const text = readFileSync(join(root, folder, 'README.md'), 'utf8')
+    const titles = Array.from(text.matchAll(/^#+ [@A-Z].*$/gm), ([title]) => title)
+
+    expect(titles).toEqual([`# ${name}`, '## Use', '## Config', '## Contract', '## Limits'])
+  })
+
   test.each(plugins)(
     'names every config key, and no other: $item.shortName',
     ({ item, schema }) => {
