@@ -21,6 +21,12 @@ describe('docs/module-graph.svg', () => {
     expect(floors.flat().filter((name) => !drawing.includes(`>${name}</text>`))).toEqual([])
   })
 
+  test('refuses a package without a floor', () => {
+    const packages = [createPackage('newcomer', ['llm']), createPackage('llm', [])]
+
+    expect(() => renderModuleGraph(packages)).toThrow('package "newcomer" has no floor')
+  })
+
   test('leaves out what other arrows imply, and nothing else', () => {
     const packages = [
       createPackage('dsh', ['app', 'llm', 'session']),

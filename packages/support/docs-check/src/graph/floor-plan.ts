@@ -26,8 +26,8 @@ export const floors: readonly (readonly string[])[] = [
   ['dsh'],
 ]
 
-/** Groups whose packages import nothing but the core and each other. */
-const rooms = new Set(['llm', 'session', 'subagent', 'workspace'])
+/** Groups whose packages import nothing but the core and packages of their own group. */
+const neighbours = new Set(['llm', 'session', 'subagent', 'workspace'])
 
 /** The floor of a package; absent when it is not published or has no place yet. */
 export function floorOf({ shortName, manifest }: WorkspacePackage): number | undefined {
@@ -44,8 +44,8 @@ export function objectionTo(from: WorkspacePackage, to: WorkspacePackage): strin
   if (other === undefined) return `${pair}, which is not published`
   if (to.group === 'support') return `${pair}, which is for tests`
   if (other >= own) return `${pair}, which stands on the same floor or above`
-  if (rooms.has(from.group) && to.group !== 'core' && to.group !== from.group) {
-    return `${pair}, which is in another room of the same floor`
+  if (neighbours.has(from.group) && to.group !== 'core' && to.group !== from.group) {
+    return `${pair}, which is in a group beside it`
   }
   return undefined
 }

@@ -38,10 +38,17 @@ export function reducedEdges(packages: readonly WorkspacePackage[]): [string, st
   )
 }
 
-/** The drawing, as SVG; the same packages always give the same text. */
+/**
+ * The drawing, as SVG; the same packages always give the same text.
+ * @throws Error when a published package has no floor.
+ */
 export function renderModuleGraph(packages: readonly WorkspacePackage[]): string {
   const groups = new Map(packages.map(({ shortName, group }) => [shortName, group]))
   const edges = reducedEdges(packages)
+  const homeless = edges.flat().find((name) => !floors.flat().includes(name))
+  if (homeless !== undefined) {
+    throw new Error(`package "${homeless}" has no floor: give it one in graph/floor-plan.ts`)
+  }
   const layout = layOut({ layers: floors.toReversed(), edges, widthOf })
   const [width, height] = [layout.width + 2 * margin, layout.height + 2 * margin + boxHeight + 40]
   return [
