@@ -35,16 +35,18 @@ export function failed({ code, message }: Failure): RequestError {
 interface RequestContext<Params> {
   readonly params: Params
   readonly client: AgentContext
+  /** Aborted by `$/cancel_request`, and when the connection closes. */
+  readonly signal: AbortSignal
 }
 
 /** Makes of every failure what the client may be told; the rest goes to the log. */
 export function told<Params extends object, Response>(
   report: (error: unknown) => void,
-  handle: (params: Params, client: AgentContext) => Promise<Response>,
+  handle: (params: Params, client: AgentContext, signal: AbortSignal) => Promise<Response>,
 ): (context: RequestContext<Params>) => Promise<Response> {
-  return async ({ params, client }) => {
+  return async ({ params, client, signal }) => {
     try {
-      return await handle(params, client)
+      return await handle(params, client, signal)
     } catch (error) {
       const known = toRequestError(error, sessionIn(params))
       if (known === undefined) report(error)

@@ -89,7 +89,10 @@ export class Gate {
     const { promise: aborted, resolve } = Promise.withResolvers<void>()
     const onAbort = (): void => resolve()
     signal.addEventListener('abort', onAbort, { once: true })
-    await Promise.race([this.options.outbox.flushed(), aborted])
-    signal.removeEventListener('abort', onAbort)
+    try {
+      await Promise.race([this.options.outbox.flushed(), aborted])
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
   }
 }

@@ -5,8 +5,6 @@ import { MessageTooLargeError, ndJsonStream, type Stream } from '@agentclientpro
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import type { AppRequest, AppStreams, FrontEndControl } from '@deepseek-ai/dsh-app'
-import { isHarnessError } from '@deepseek-ai/dsh-llm'
-import type { SessionId, SessionTable } from '@deepseek-ai/dsh-session'
 import type { FsService } from '@deepseek-ai/dsh-fs-local'
 import type { SubagentRunEnd } from '@deepseek-ai/dsh-subagent'
 import { AcpError } from './errors.ts'
@@ -35,7 +33,6 @@ export async function serveAcp(
     agents: ctx.agents.registry,
     models: ctx.llm.registry,
     sessions: ctx.sessions.table,
-    hasStore: await hasStore(ctx.sessions.table),
     version: ownVersion(),
     asks: checkedAsks(ctx.tools.table.names(), config),
     model: request.model,
@@ -84,16 +81,6 @@ function checkedAsks(known: readonly string[], { ask }: Config): ReadonlySet<str
     )
   }
   return new Set(ask)
-}
-
-/** Only the attempt tells: no store takes this id, and without a store none is asked. */
-async function hasStore(sessions: SessionTable): Promise<boolean> {
-  try {
-    await sessions.load('' as SessionId)
-    return true
-  } catch (error) {
-    return !isHarnessError(error) || error.code !== 'NO_STORE'
-  }
 }
 
 function ownVersion(): string {

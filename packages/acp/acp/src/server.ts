@@ -21,16 +21,15 @@ import type { SessionId, SessionTable } from '@deepseek-ai/dsh-session'
 import { fromAcpPrompt } from './content.ts'
 import { invalidParams, invalidRequest, told } from './errors.ts'
 import type { ReadText } from './gate.ts'
+import { pageOf } from './listing.ts'
 import { AcpSession } from './session.ts'
-import { depthIn, modelOption, tellsDepth, workspaceOf } from './setup.ts'
+import { lineageIn, modelOption, tellsDepth, workspaceOf } from './setup.ts'
 
 /** The plain registries that a server works with, resolved once, and what the config says. */
 export interface ServerOptions {
   readonly agents: AgentRegistry
   readonly models: ModelRegistry
   readonly sessions: SessionTable
-  /** Whether sessions outlive the process. */
-  readonly hasStore: boolean
   readonly version: string
   /** Tools whose calls wait for a permission. */
   readonly asks: ReadonlySet<string>
@@ -42,6 +41,12 @@ export interface ServerOptions {
 }
 
 type Setup = Pick<ResumeSessionRequest, 'cwd' | 'mcpServers' | 'additionalDirectories'>
+/** What only a session store makes possible. */
+interface Offer {
+  readonly load: boolean
+  readonly list: boolean
+}
+
 type ConfigOptions = { configOptions: SessionConfigOption[] }
 
 /** The sessions of one connection, and how the client reaches them. */
@@ -74,22 +79,21 @@ export class AcpServer {
     this.sessions.clear()
   }
 
-  /** The protocol, to be connected once. */
+  /** The protocol, to be connected once; what needs a store is offered when there is one by then. */
   app(): AgentApp {
     const { agent } = methods
-    const { report } = this.options
+    const { report, sessions } = this.options
+    const offer: Offer = { load: sessions.hasStore, list: sessions.canListStored }
     const app = agentApp({ name: 'dsh' })
-      .onRequest(agent.initialize, () => this.initialize())
+      .onRequest(agent.initialize, () => this.initialize(offer))
       .onRequest(
         agent.session.new,
         told(report, (request, client) => this.create(request, client)),
       )
-      .onRequest(agent.session.prompt, (context) => {
-        // `$/cancel_request` ends a turn too.
-        const onAbort = (): void => this.sessions.get(context.params.sessionId)?.cancel()
-        context.signal.addEventListener('abort', onAbort, { once: true })
-        return told(report, (request: PromptRequest) => this.prompt(request))(context)
-      })
+      .onRequest(
+        agent.session.prompt,
+        told(report, (request, _, signal) => this.prompt(request, signal)),
+      )
       .onRequest(
         agent.session.close,
         told(report, ({ sessionId }) => this.close(sessionId)),
@@ -101,14 +105,26 @@ export class AcpServer {
       .onNotification(agent.session.cancel, ({ params }) =>
         this.sessions.get(params.sessionId)?.cancel(),
       )
-    if (!this.options.hasStore) return app
+    if (offer.load) this.serveLoading(app)
+    if (offer.list) {
+      app.onRequest(
+        agent.session.list,
+        told(report, async (request) => pageOf(await sessions.listStored(), request)),
+      )
+    }
     return app
+  }
+
+  private serveLoading(app: AgentApp): void {
+    const { session } = methods.agent
+    const { report } = this.options
+    app
       .onRequest(
-        agent.session.resume,
+        session.resume,
         told(report, (request, client) => this.resume(request, client)),
       )
       .onRequest(
-        agent.session.load,
+        session.load,
         told(report, async (request, client) => {
           const configured = await this.resume(request, client)
           await this.require(request.sessionId).replay()
@@ -117,19 +133,23 @@ export class AcpServer {
       )
   }
 
-  private initialize(): InitializeResponse {
-    const { hasStore, models, version } = this.options
+  private initialize(offer: Offer): InitializeResponse {
+    const { models, version } = this.options
     return {
       protocolVersion: PROTOCOL_VERSION,
       agentInfo: { name: 'dsh', version },
       authMethods: [],
       agentCapabilities: {
-        loadSession: hasStore,
+        loadSession: offer.load,
         promptCapabilities: {
           image: models.list().some(({ images }) => images === true),
           embeddedContext: true,
         },
-        sessionCapabilities: { close: {}, ...(hasStore && { resume: {} }) },
+        sessionCapabilities: {
+          close: {},
+          ...(offer.load && { resume: {} }),
+          ...(offer.list && { list: {} }),
+        },
       },
     }
   }
@@ -140,11 +160,11 @@ export class AcpServer {
   ): Promise<NewSessionResponse> {
     const { agents, model } = this.options
     const cwd = await this.checked(request)
-    const depth = depthIn(request)
+    const lineage = lineageIn(request)
     const handle = agents.create({
       cwd,
-      delegationDepth: depth,
-      options: { subagentDepth: depth, ...(model !== undefined && { model }) },
+      ...lineage,
+      options: { subagentDepth: lineage.delegationDepth, ...(model !== undefined && { model }) },
     })
     // Only another dsh says a depth, and it alone can read the tokens: other clients show a window.
     const session = await this.admit(handle, client, tellsDepth(request))
@@ -166,9 +186,13 @@ export class AcpServer {
     return this.configOf(await this.admit(handle, client))
   }
 
-  private async prompt({ sessionId, prompt }: PromptRequest): Promise<PromptResponse> {
+  private async prompt(
+    { sessionId, prompt }: PromptRequest,
+    signal: AbortSignal,
+  ): Promise<PromptResponse> {
     const session = this.require(sessionId)
-    return session.prompt(fromAcpPrompt(prompt, this.options.models.get(session.agent.model)))
+    const model = this.options.models.get(session.agent.model)
+    return session.prompt(fromAcpPrompt(prompt, model), signal)
   }
 
   private async close(sessionId: string): Promise<void> {

@@ -69,9 +69,11 @@ export class AcpSession {
 
   /**
    * Runs one turn. While a cancelled one ends, the next prompt waits for it.
+   * @param signal cancels this prompt and no other.
    * @throws RequestError -32600 while another turn runs, -32603 when the turn fails.
    */
-  async prompt(content: UserContent): Promise<PromptResponse> {
+  async prompt(content: UserContent, signal: AbortSignal): Promise<PromptResponse> {
+    if (signal.aborted) return { stopReason: 'cancelled' }
     const earlier = this.prompting
     if (earlier?.isCancelled === false) {
       throw invalidRequest(`session "${this.id}" is busy: cancel its turn, or wait for its end`)
@@ -79,10 +81,16 @@ export class AcpSession {
     const { promise: answered, resolve } = Promise.withResolvers<void>()
     const prompt: Prompt = { isCancelled: false, answered }
     this.prompting = prompt
+    // One that another waits for is cancelled already.
+    const onAbort = (): void => {
+      if (this.prompting === prompt) this.cancel()
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
     try {
       await earlier?.answered
       return await this.run(content, prompt)
     } finally {
+      signal.removeEventListener('abort', onAbort)
       if (this.prompting === prompt) this.prompting = undefined
       // The response itself is written in this turn of the event loop.
       setImmediate(resolve)

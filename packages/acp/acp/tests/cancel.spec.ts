@@ -108,6 +108,35 @@ describe('$/cancel_request', () => {
   })
 })
 
+describe('$/cancel_request of a prompt', () => {
+  test('that is cancelled already leaves the next one alone', async () => {
+    const held = gate()
+    const model = scriptedModel([
+      { text: 'one', until: never },
+      { text: 'two', until: held.opened },
+    ])
+    const server = await startServer({ models: [model] })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder)
+    const controller = new AbortController()
+    const first = client.agent.request(
+      session.prompt,
+      { sessionId, prompt: [{ type: 'text', text: 'hi' }] },
+      { cancellationSignal: controller.signal },
+    )
+    await waitFor('the turn runs', () => client.textOf(sessionId) === 'one')
+
+    void client.agent.notify(session.cancel, { sessionId })
+    const second = client.prompt(sessionId, 'second')
+    controller.abort()
+    expect(await first).toMatchObject({ stopReason: 'cancelled' })
+    await waitFor('the next turn runs', () => client.textOf(sessionId) === 'onetwo')
+    held.open()
+
+    expect(await second).toMatchObject({ stopReason: 'end_turn' })
+  })
+})
+
 describe('session/close', () => {
   test('cancels the turn, and the agent is gone when it is answered', async () => {
     const server = await startServer({ models: [scriptedModel([{ text: 'one', until: never }])] })

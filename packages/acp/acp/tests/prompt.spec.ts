@@ -89,6 +89,43 @@ describe('session/new', () => {
     expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('dsh/depth') })
   })
 
+  test('names in the header the parent in another process, and where it was asked for', async () => {
+    const server = await startServer({ models: [scriptedModel([])] })
+    const client = await connect(server)
+    const origin = { runId: 'run', parentSessionId: 'parent', callId: 'call', provider: 'acp' }
+
+    await client.open(server.folder, { 'dsh/depth': 2, 'dsh/origin': { ...origin, more: 1 } })
+
+    const [agent] = server.ctx.agents.list()
+    expect(agent?.session.header).toMatchObject({
+      delegationDepth: 2,
+      parentSession: 'parent',
+      origin: { provider: 'acp', callId: 'call' },
+    })
+    expect(Object.keys(agent?.session.header.origin ?? {})).toEqual(['provider', 'callId'])
+  })
+
+  const origin = { runId: 'run', parentSessionId: 'parent', provider: 'acp' }
+
+  test.each([
+    ['that is none', 1, 'spawn', /"dsh\/origin"/],
+    ['that is null', 1, null, /"dsh\/origin"/],
+    ['without a parent', 1, { ...origin, parentSessionId: '' }, /"dsh\/origin.parentSessionId"/],
+    ['without a provider', 1, { ...origin, provider: undefined }, /"dsh\/origin.provider"/],
+    ['with a call that is no text', 1, { ...origin, callId: 7 }, /"dsh\/origin.callId"/],
+    ['of any length', 1, { ...origin, runId: 'x'.repeat(1025) }, /"dsh\/origin.runId"/],
+    ['of a session at the top', 0, origin, /needs a "dsh\/depth" from 1 on/],
+  ])('refuses an origin %s', async (_, depth, said, message) => {
+    const server = await startServer({ models: [scriptedModel([])] })
+    const client = await connect(server)
+
+    const meta = { 'dsh/depth': depth, 'dsh/origin': said }
+    const error = await refusal(client.open(server.folder, meta))
+
+    expect(error).toMatchObject({ code: -32602, message: expect.stringMatching(message) })
+    expect(server.ctx.agents.list()).toEqual([])
+  })
+
   test('refuses further folders, and warns of MCP servers that it does not connect', async () => {
     const server = await startServer({ models: [scriptedModel([])], expectErrors: /"files"/ })
     const { agent } = await connect(server)
