@@ -242,8 +242,8 @@ describe('SessionTable store', () => {
 
   test('lists what it has, the session that changed last first', async () => {
     const { table } = createTable()
-    const list = async () => [infoOf('c', 1), infoOf('b', 1), infoOf('a', 2)]
-    const store = createStore({ list })
+    const infos = [infoOf('c', 1), infoOf('b', 1), infoOf('a', 2)]
+    const store = createStore({ list: async () => infos })
     table.setStore(store)
 
     expect(table.hasStore).toBe(true)

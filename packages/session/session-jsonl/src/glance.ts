@@ -92,11 +92,15 @@ async function timeOfLastEvent(handle: FileHandle, size: number): Promise<number
   const line = bytes.toString('utf8').split('\n').at(-2) ?? ''
   try {
     const { time } = JSON.parse(line) as { time?: unknown }
-    return typeof time === 'number' ? time : undefined
+    return isTime(time) ? time : undefined
   } catch {
     // The beginning of the line is not there.
     return undefined
   }
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime())
 }
 
 async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
