@@ -76,6 +76,25 @@ describe('session/cancel', () => {
     expect(model.requests).toHaveLength(2)
   })
 
+  test('tells what the turn has used, at once and with the answer', async () => {
+    const usage = { inputTokens: 3, outputTokens: 4 }
+    const model = scriptedModel([
+      { calls: [{ name: 'nothing' }], usage },
+      { text: 'two', until: never },
+    ])
+    const server = await startServer({ models: [model] })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder, { 'dsh/depth': 1 })
+    const turn = client.prompt(sessionId, 'hi')
+    await waitFor('the second step runs', () => client.textOf(sessionId) === 'two')
+    const told = client.updates(sessionId, 'usage_update').map(({ _meta: meta }) => meta)
+
+    await client.agent.notify(session.cancel, { sessionId })
+
+    expect(told).toEqual([{ 'dsh/usage': usage }])
+    expect(await turn).toEqual({ stopReason: 'cancelled', usage })
+  })
+
   test('is harmless twice, without a turn, and for nobody', async () => {
     const server = await startServer({ models: [scriptedModel(['ok'])] })
     const client = await connect(server)
