@@ -8,7 +8,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import type { Session } from '@deepseek-ai/dsh-session'
+import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import { SessionFileError, writeFailed } from './errors.ts'
 import { eventLine, headerLine } from './format.ts'
 import type { LockTable } from './lock.ts'
@@ -94,9 +94,11 @@ export class SessionWriter {
     const wasOpen = this.opened !== undefined
     const { descriptor } = this.open()
     if (wasOpen) this.assertUnchanged(descriptor, this.length + this.excess)
-    const header = this.length === 0 ? headerLine(session.header) : ''
-    const lines = Array.from(session.events(this.next), eventLine)
-    const bytes = Buffer.from(header + lines.join(''))
+    let lines = this.length === 0 ? headerLine(session.header) : ''
+    for (let seq = this.next; seq < end; seq += 1) {
+      lines += eventLine(session.at(seq) as SessionEvent)
+    }
+    const bytes = Buffer.from(lines)
     let done = 0
     try {
       while (done < bytes.length) {
