@@ -1,21 +1,23 @@
 /** Runs the scenarios, each repetition in a process of its own, and prints medians. */
-import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus } from 'node:os'
+import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { median, type Sample } from './measure.ts'
+import { number, writeReport } from './report.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
 
 interface Figure {
   readonly name: string
   readonly title: string
   readonly unit: Scenario['unit']
-  readonly goal?: number | undefined
+  readonly goal: number
   readonly median: number
   readonly min: number
   readonly max: number
-  /** CPU time of the whole process, in ms, median. */
-  readonly cpuMs: number
+  /** Median; absent for what other processes do. */
+  readonly cpu?: number
+  /** Medians. */
+  readonly parts?: Readonly<Record<string, number>>
 }
 
 const { values, positionals } = parseArgs({
@@ -30,70 +32,66 @@ if (values.child) await measureHere(positionals[0] ?? '')
 else await measureAll(positionals, Number(values.repeat))
 
 async function measureHere(name: string): Promise<void> {
-  const scenario = scenarios[name]
-  if (scenario === undefined) throw new Error(`no scenario "${name}"`)
-  const figure = await scenario.measure()
-  const { user, system } = process.cpuUsage()
-  process.stdout.write(`${JSON.stringify({ figure, cpuMs: (user + system) / 1000 })}\n`)
+  process.stdout.write(JSON.stringify(await scenarioOf(name).measure()))
 }
 
 async function measureAll(wanted: readonly string[], repeat: number): Promise<void> {
   const names = wanted.length > 0 ? wanted : Object.keys(scenarios)
-  const samples = new Map<string, { figure: number; cpuMs: number }[]>()
+  const samples = new Map(names.map((name): [string, Sample[]] => [name, []]))
   // Interleaved, so that a machine whose speed drifts does not favour one scenario.
   for (let run = 0; run < repeat; run += 1) {
-    for (const name of names) {
-      samples.set(name, [...(samples.get(name) ?? []), await sample(name)])
-    }
+    for (const [name, taken] of samples) taken.push(await sample(name))
   }
-  const figures = names.map((name) => summary(name, samples.get(name) ?? []))
+  const figures = Array.from(samples, ([name, taken]) => figureOf(name, taken))
   for (const figure of figures) process.stdout.write(`${row(figure)}\n`)
-  write(figures)
+  writeReport('latest.json', { repeat, figures })
 }
 
-async function sample(name: string): Promise<{ figure: number; cpuMs: number }> {
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    '--expose-gc',
-    fileURLToPath(import.meta.url),
-    '--child',
-    name,
-  ])
-  return JSON.parse(stdout) as { figure: number; cpuMs: number }
+async function sample(name: string): Promise<Sample> {
+  scenarioOf(name)
+  const file = fileURLToPath(import.meta.url)
+  const args = ['--expose-gc', file, '--child', name]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  return JSON.parse(stdout) as Sample
 }
 
-function summary(name: string, all: readonly { figure: number; cpuMs: number }[]): Figure {
+function scenarioOf(name: string): Scenario {
   const scenario = scenarios[name]
-  if (scenario === undefined) throw new Error(`no scenario "${name}"`)
-  const sorted = all.map(({ figure }) => figure).toSorted((a, b) => a - b)
-  const cpu = all.map(({ cpuMs }) => cpuMs).toSorted((a, b) => a - b)
-  const { title, unit, goal } = scenario
+  if (scenario !== undefined) return scenario
+  throw new Error(`no scenario "${name}" (there are: ${Object.keys(scenarios).join(', ')})`)
+}
+
+function figureOf(name: string, samples: readonly Sample[]): Figure {
+  const { title, unit, goal } = scenarioOf(name)
+  const all = samples.map(({ value }) => value)
+  const cpu = samples.flatMap((each) => each.cpu ?? [])
+  const parts = Object.keys(samples[0]?.parts ?? {}).map((part): [string, number] => [
+    part,
+    median(samples.map((each) => each.parts?.[part] ?? Number.NaN)),
+  ])
   return {
     name,
     title,
     unit,
     goal,
-    median: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN,
-    min: sorted[0] ?? Number.NaN,
-    max: sorted.at(-1) ?? Number.NaN,
-    cpuMs: cpu[Math.floor(cpu.length / 2)] ?? Number.NaN,
+    median: median(all),
+    min: Math.min(...all),
+    max: Math.max(...all),
+    ...(cpu.length > 0 && { cpu: median(cpu) }),
+    ...(parts.length > 0 && { parts: Object.fromEntries(parts) }),
   }
 }
 
-function row({ title, unit, goal, median, min, max }: Figure): string {
-  const aim = goal === undefined ? '' : `  goal ${goal}${median <= goal ? '' : '  MISSED'}`
-  const range = `(${number(min)} to ${number(max)})`
-  return `${title.padEnd(48)} ${number(median).padStart(8)} ${unit.padEnd(5)} ${range.padEnd(20)}${aim}`
-}
-
-function number(value: number): string {
-  return value.toFixed(Math.abs(value) < 10 ? 2 : 0)
-}
-
-function write(figures: readonly Figure[]): void {
-  const folder = fileURLToPath(new URL('../results/', import.meta.url))
-  mkdirSync(folder, { recursive: true })
-  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
-  const machine = { cpu: cpus()[0]?.model, cores: availableParallelism(), node: process.version }
-  const report = { commit, date: new Date().toISOString(), machine, figures }
-  writeFileSync(`${folder}latest.json`, `${JSON.stringify(report, undefined, 2)}\n`)
+function row({ title, unit, goal, median: middle, min, max, cpu, parts = {} }: Figure): string {
+  const columns = [
+    title.padEnd(49),
+    `${number(middle).padStart(6)} ${unit.padEnd(5)}`,
+    `(${number(min)} to ${number(max)})`.padEnd(16),
+    (cpu === undefined ? '' : `CPU ${number(cpu)}`).padEnd(9),
+    `goal ${goal}${middle <= goal ? '' : ', missed'}`,
+  ]
+  const details = Object.entries(parts).map(([part, value]) => `${part} ${number(value)}`)
+  return details.length === 0
+    ? columns.join(' ')
+    : `${columns.join(' ')}\n    ${details.join(', ')}`
 }

@@ -1,0 +1,161 @@
+/** What is measured from outside: starts of the built command, and agents behind the Agent Client Protocol. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import * as acp from '@deepseek-ai/dsh-subagent-acp'
+import { withHarness } from './in-process.ts'
+import type { Sample } from './measure.ts'
+
+const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
+
+/** The command as it is published, with the yml. */
+const built = (yml: string): string[] => [
+  '--conditions=built',
+  path('../../packages/app/dsh/lib/bin.js'),
+  path(yml),
+]
+const codingAgent = built('../compositions/coding-agent.yml')
+const ownAgent = built('../compositions/acp-agent.yml')
+const plainAgent = [path('plain-agent.ts')]
+
+/** What every composition needs: Node, cordis and its Loader. */
+const loaderAlone = [
+  '--input-type=module',
+  '--eval',
+  `import { enableCompileCache } from 'node:module'
+enableCompileCache()
+const { Context } = await import('@deepseek-ai/cordis')
+const { Loader } = await import('@deepseek-ai/cordis-plugin-loader')
+await new Context().plugin(Loader)
+console.log('ready')`,
+]
+
+type Child = ChildProcessByStdio<Writable, Readable, null>
+
+function start(args: readonly string[]): Child {
+  const options = {
+    cwd: path('..'),
+    stdio: ['pipe', 'pipe', 'ignore'] as ['pipe', 'pipe', 'ignore'],
+  }
+  return spawn(process.execPath, args, options)
+}
+
+/** Ms from the spawn to the first text: an interactive command tells on stderr that it is ready. */
+async function untilReady(args: readonly string[]): Promise<number> {
+  const begin = performance.now()
+  const child = spawn(process.execPath, args, { cwd: path('..') })
+  await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])
+  const time = performance.now() - begin
+  child.stdin.end()
+  child.stdout.resume()
+  child.stderr.resume()
+  await once(child, 'exit')
+  return time
+}
+
+/** From the start of the process to its prompt; the part that is ours is what Node and the Loader do not take. */
+export async function ready(): Promise<Sample> {
+  await untilReady(codingAgent)
+  await untilReady(loaderAlone)
+  const node = await untilReady(['--eval', 'console.log()'])
+  const withLoader = await untilReady(loaderAlone)
+  const value = await untilReady(codingAgent)
+  const parts = { 'bare Node': node, 'Node and the Loader': withLoader, ours: value - withLoader }
+  return { value, parts }
+}
+
+/** From the start of the process to its exit, with one delegation. */
+export async function oneShot(): Promise<Sample> {
+  let value = 0
+  for (let round = 0; round < 2; round += 1) {
+    const begin = performance.now()
+    const child = start([...codingAgent, '-p', 'delegate'])
+    child.stdin.end()
+    child.stdout.resume()
+    const [code] = (await once(child, 'exit')) as [number | null]
+    if (code !== 0) throw new Error(`the command ended with ${code}`)
+    value = performance.now() - begin
+  }
+  return { value }
+}
+
+/** Our own ACP agent, from the spawn to its answer, and where the time goes. */
+export async function ownAcpAgent(): Promise<Sample> {
+  await converse(ownAgent)
+  const parts = await converse(ownAgent)
+  const { dispose: _, ...toAnswer } = parts
+  return { value: sum(toAnswer), parts }
+}
+
+/** What the backend adds to the least that a client does, with an agent that does next to nothing. */
+export async function acpOverhead(): Promise<Sample> {
+  return withHarness({}, async (harness) => {
+    const { ctx } = harness
+    await ctx.plugin(acp, { command: process.execPath, args: plainAgent })
+    const { agent, dispose } = harness.parent()
+    const bare: number[] = []
+    const ours: { start: number; result: number; dispose: number }[] = []
+    for (let round = 0; round < 10; round += 1) {
+      const { dispose: _, ...toAnswer } = await converse(plainAgent)
+      bare.push(sum(toAnswer))
+      const note = stopwatch()
+      const run = ctx.subagents.start('acp', { prompt: 'go', parent: agent })
+      const begun = note()
+      const { stopReason, diagnostic } = await run.result
+      if (stopReason !== 'completed') throw new Error(diagnostic)
+      const result = note()
+      await run.dispose()
+      ours.push({ start: begun, result, dispose: note() })
+    }
+    await dispose()
+    const least = Math.min(...bare.slice(2))
+    const [best] = ours.slice(2).toSorted((a, b) => a.start + a.result - b.start - b.result)
+    if (best === undefined) throw new Error('nothing was measured')
+    return { value: best.start + best.result - least, parts: { 'bare client': least, ...best } }
+  })
+}
+
+/** The least that any client does, in ms by phase. */
+async function converse(args: readonly string[]): Promise<Record<string, number>> {
+  const note = stopwatch()
+  const child = start(args)
+  const phases: Record<string, number> = { spawn: note() }
+  const exited = once(child, 'exit')
+  const cwd = path('..')
+  const first = await ask(child, 0, 'initialize', { protocolVersion: 1, clientCapabilities: {} })
+  phases['handshake'] = note()
+  if (!first.includes('protocolVersion')) throw new Error(first)
+  const session = await ask(child, 1, 'session/new', { cwd, mcpServers: [] })
+  const sessionId = /"sessionId":"(.*?)"/.exec(session)?.[1]
+  phases['session'] = note()
+  const prompt = [{ type: 'text', text: 'go' }]
+  const answer = await ask(child, 2, 'session/prompt', { sessionId, prompt })
+  phases['prompt'] = note()
+  if (!answer.includes('end_turn')) throw new Error(answer)
+  child.stdin.end()
+  await exited
+  phases['dispose'] = note()
+  return phases
+}
+
+/** All that came until the answer was there. */
+async function ask(child: Child, id: number, method: string, params: object): Promise<string> {
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+  let text = ''
+  while (!text.includes(`"id":${id}`)) text += String((await once(child.stdout, 'data'))[0])
+  return text
+}
+
+function stopwatch(): () => number {
+  let last = performance.now()
+  return () => {
+    const time = performance.now() - last
+    last += time
+    return time
+  }
+}
+
+function sum(phases: Readonly<Record<string, number>>): number {
+  return Object.values(phases).reduce((total, time) => total + time, 0)
+}
