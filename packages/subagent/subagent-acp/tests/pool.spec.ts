@@ -94,6 +94,17 @@ describe('a pool', () => {
     expect(here).toBe(bench.pids()[1])
   })
 
+  test('serves of several runs at once as many as wait, and the others start their own', async () => {
+    const bench = await createPoolBench({ warm: 2, idleMs: hourMs })
+    await areReady(bench, 2)
+    const ready = bench.pids()
+
+    const answerers = await Promise.all([bench.answerer(), bench.answerer(), bench.answerer()])
+
+    expect(new Set(answerers).size).toBe(3)
+    expect(answerers).toEqual(expect.arrayContaining(ready))
+  })
+
   test('answers the permissions that an agent asks for in its run by the policy', async () => {
     const config = {
       ...fixture('asks'),
