@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   linkSync,
@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { assertUnowned, lockOwner, LockTable } from '../src/lock.ts'
-import { livingOwner, ownMark } from '../src/owner.ts'
+import { ownMark } from '../src/owner.ts'
 import { namesIn } from './helpers.ts'
 
 async function folder() {
@@ -257,27 +257,5 @@ describe('LockTable', () => {
     expect(() => table.take(file)).toThrow('EISDIR')
 
     expect(namesIn(root)).toEqual(['one.jsonl.lock'])
-  })
-})
-
-describe('livingOwner', () => {
-  test('knows this process, and one that belongs to somebody else', () => {
-    const [start] = readFileSync('/proc/1/stat', 'latin1').split(') ')[1]!.split(' ').slice(19)
-
-    expect(livingOwner(ownMark)).toBe(process.pid)
-    expect(livingOwner(`1 ${start}`)).toBe(1)
-  })
-
-  test('knows no process that has ended and was not waited for', async () => {
-    // The shell becomes a program that waits for no child.
-    const shell = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 1000'])
-    onTestFinished(() => void shell.kill('SIGKILL'))
-    const [line] = (await once(shell.stdout, 'data')) as [Buffer]
-    const pid = Number(line.toString())
-    const stat = (): string[] =>
-      readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
-    await expect.poll(() => stat()[0]).toBe('Z')
-
-    expect(livingOwner(`${pid} ${stat()[19]}`)).toBeUndefined()
   })
 })
