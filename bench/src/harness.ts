@@ -25,7 +25,7 @@ export interface HarnessOptions {
   /** Where sessions are stored; absent: nowhere. */
   readonly root?: string
   /** Holds every child's answer. */
-  readonly until?: Promise<void>
+  readonly until?: () => Promise<void>
 }
 
 /** A task that makes the parent call `subagent` that many times in one message. */
@@ -67,7 +67,7 @@ async function* answer(
   const block = last?.content[0]
   const text = block?.type === 'text' ? block.text : ''
   if (text === childTask) {
-    if (until !== undefined) await until
+    await until?.()
     for (let count = 0; count < deltas; count += 1) yield { type: 'text-delta', text: 'word ' }
     yield { type: 'finish', reason: 'stop' }
   } else if (text.startsWith('delegate ')) {

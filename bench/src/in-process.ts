@@ -57,7 +57,7 @@ export async function deltas(harness: Harness): Promise<Sample> {
 /** In KB: parent, child, both logs and all that waits between them. */
 export async function heapPerLiveDelegation(): Promise<Sample> {
   const { promise: until, resolve: release } = Promise.withResolvers<void>()
-  return withHarness({ until }, async (harness) => {
+  return withHarness({ until: () => until }, async (harness) => {
     const handles: AgentHandle[] = []
     const ends: Promise<unknown>[] = []
     const start = async (count: number): Promise<void> => {

@@ -1,0 +1,53 @@
+/** What each adapter does with the harness that it is for. */
+
+/** One set-up of a harness: a parent agent, a child agent, and a model that answers at once. */
+export interface Peer {
+  /**
+   * One turn of a parent that starts from nothing: its model calls the child so many times in one
+   * message, each call gets the child's text, and the model closes with `done`.
+   * @returns the closing text.
+   */
+  delegate(calls: number): Promise<string>
+}
+
+export interface PeerOptions {
+  /** Pieces of a child's answer; with more than one they are streamed, and somebody listens. */
+  readonly deltas: number
+  /** Called for each piece that reaches the listener. */
+  readonly onDelta: () => void
+  /** Holds every child's answer. */
+  readonly until?: () => Promise<void>
+}
+
+export interface Adapter {
+  readonly title: string
+  /** The package that is measured; absent for what has none. */
+  readonly package?: string
+  /** Why the harness cannot stream a child's text to a listener; absent when it can. */
+  readonly withoutDeltas?: string
+  create(options: PeerOptions): Promise<Peer>
+}
+
+export const delegateText = (calls: number): string => `delegate ${calls}`
+export const childTask = 'do the work'
+export const closing = 'done'
+export const answerText = (deltas: number): string => 'word '.repeat(deltas)
+
+/** What a model has to say to the last text that it is shown. */
+export type Answer =
+  | { readonly kind: 'calls'; readonly ids: readonly string[] }
+  | { readonly kind: 'text'; readonly pieces: readonly string[] }
+
+/** @param last the text of the last message when that is a user's; else it is absent. */
+export async function answerTo(
+  last: string | undefined,
+  { deltas, until }: PeerOptions,
+): Promise<Answer> {
+  if (last?.startsWith('delegate ') === true) {
+    const calls = Number(last.slice('delegate '.length))
+    return { kind: 'calls', ids: Array.from({ length: calls }, (_, index) => `call-${index}`) }
+  }
+  if (last !== childTask) return { kind: 'text', pieces: [closing] }
+  await until?.()
+  return { kind: 'text', pieces: Array.from({ length: deltas }, () => 'word ') }
+}
