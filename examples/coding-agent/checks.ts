@@ -18,8 +18,9 @@ export interface Log {
   readonly events: readonly SessionEvent[]
 }
 
-/** The kinds of children, in the order in which the parent called for them. */
+/** What the parent called, and who provided each child, in the order of the calls. */
 const expectedTools = ['subagent', 'subagent_acp', 'subagent', 'subagent_fork']
+const expectedProviders = ['spawn', 'acp', 'spawn', 'fork']
 
 /** Checks the lineage, the work and the separation of one parent's delegations in two turns. */
 export function checksOfLogs(logs: readonly Log[]): Check[] {
@@ -31,24 +32,19 @@ export function checksOfLogs(logs: readonly Log[]): Check[] {
   const children = calls.flatMap(({ callId }) =>
     logs.filter(({ header }) => header.origin?.callId === callId),
   )
-  const [fix, count, fork] = children
-  // The other process does not know who its parent is.
-  const foreign = logs.filter(
-    ({ header }) => header.delegationDepth === 1 && header.parentSession === undefined,
-  )
+  const [fix, write, count, fork] = children
   return [
     {
-      claim:
-        'there is one parent, and each child in its process names it and the call that made it',
+      claim: 'there is one parent, and each child names it and the call that made it',
       holds: parents.length === 1 && logs.length === 5 && areChildren(children, parent),
     },
     {
-      claim: 'one child worked in a process of its own, one deeper than the parent',
-      holds: foreign.length === 1 && toolsOf(foreign[0]) === 'read write',
+      claim: 'the child in a process of its own read, and wrote',
+      holds: toolsOf(write) === 'read write',
     },
     {
       claim: 'the fork began with the first turn of its parent, the others with nothing',
-      holds: fork?.header.seedLength === firstTurnOf(parent) && [fix, count].every(isFresh),
+      holds: fork?.header.seedLength === firstTurnOf(parent) && [fix, write, count].every(isFresh),
     },
     {
       claim: 'every session ended as completed',
@@ -60,7 +56,7 @@ export function checksOfLogs(logs: readonly Log[]): Check[] {
     },
     {
       claim: 'the other children of the first turn worked while the first one did',
-      holds: [count, ...foreign].every((log) => overlap([fix, log])),
+      holds: [write, count].every((log) => overlap([fix, log])),
     },
     {
       claim: 'of its children the parent logged the calls and their results, in call order',
@@ -72,7 +68,7 @@ export function checksOfLogs(logs: readonly Log[]): Check[] {
 
 function areChildren(children: readonly Log[], { header: { id } }: Log): boolean {
   return (
-    children.map(({ header }) => header.origin?.provider).join() === 'spawn,spawn,fork' &&
+    children.map(({ header }) => header.origin?.provider).join() === expectedProviders.join() &&
     children.every(({ header }) => header.parentSession === id && header.delegationDepth === 1)
   )
 }

@@ -2,7 +2,7 @@ import type { SessionEvent, SessionHeader, SessionId } from '@deepseek-ai/dsh-se
 import { describe, expect, test } from 'vitest'
 import { checksOfLogs, type Log } from '../checks.ts'
 
-const kinds = ['spawn', undefined, 'spawn', 'fork']
+const kinds = ['spawn', 'acp', 'spawn', 'fork']
 const tools = ['subagent', 'subagent_acp', 'subagent', 'subagent_fork']
 const fix = 1
 const foreign = 2
@@ -21,9 +21,8 @@ describe('checksOfLogs', () => {
     expect(checksOfLogs([])).toEqual([{ claim: 'the parent has a session', holds: false }])
   })
 
-  const lineage =
-    'there is one parent, and each child in its process names it and the call that made it'
-  const process = 'one child worked in a process of its own, one deeper than the parent'
+  const lineage = 'there is one parent, and each child names it and the call that made it'
+  const process = 'the child in a process of its own read, and wrote'
   const inheritance = 'the fork began with the first turn of its parent, the others with nothing'
   const ends = 'every session ended as completed'
   const work = 'the first child ran the tests, read, edited, and ran them again'
@@ -36,7 +35,7 @@ describe('checksOfLogs', () => {
     ['a child stands too deep', lineage, edit(fix, { delegationDepth: 2 })],
     ['a child comes from another backend', lineage, edit(fix, { origin: originOf('acp', 0) })],
     ['there are two parents', lineage, edit(fix, { delegationDepth: 0 })],
-    ['nobody worked in another process', process, edit(foreign, { delegationDepth: 2 })],
+    ['the other process names no parent', lineage, edit(foreign, { parentSession: undefined })],
     ['the other process did nothing', process, drop(foreign, 2)],
     ['the fork inherited nothing', inheritance, edit(fork, { seedLength: undefined })],
     ['the fork inherited the open turn', inheritance, edit(fork, { seedLength: 9 })],
@@ -80,7 +79,6 @@ function createLogs(): Log[] {
   ])
   const children = kinds.map((provider, index) => {
     const own = { id: `child-${index}` as SessionId, delegationDepth: 1 }
-    if (provider === undefined) return createLog(own, callsOf('read', 'write'))
     return createLog(
       {
         ...own,
@@ -88,7 +86,7 @@ function createLogs(): Log[] {
         origin: originOf(provider, index),
         ...(provider === 'fork' && { seedLength: 8 }),
       },
-      callsOf('bash', 'read', 'edit', 'bash'),
+      provider === 'acp' ? callsOf('read', 'write') : callsOf('bash', 'read', 'edit', 'bash'),
     )
   })
   return [parent, ...children]

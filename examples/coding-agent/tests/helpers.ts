@@ -57,7 +57,8 @@ export function runDsh(copy: string, args: readonly string[], env: Variables): P
 
 /** Boots `cordis.yml` in this process, without its front end and its watcher. */
 export async function bootWith(env: Variables): Promise<Context> {
-  for (const [name, value] of Object.entries({ ...noKeys, ...env })) vi.stubEnv(name, value)
+  const variables = { ...noKeys, XDG_STATE_HOME: await temporaryFolder(), ...env }
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())
   const ctx = testContext()
   ctx.baseUrl = pathToFileURL(`${await copyOfExample()}/`).href
@@ -76,7 +77,7 @@ async function runNode(args: readonly string[], cwd: string, env: Variables): Pr
   const { DSH_DEBUG: _, FORCE_COLOR: __, ...ambient } = process.env
   const child = spawn(process.execPath, args, {
     cwd,
-    // The child in another process stores its sessions.
+    // Where sessions are kept.
     env: { ...ambient, ...noKeys, XDG_STATE_HOME: await temporaryFolder(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

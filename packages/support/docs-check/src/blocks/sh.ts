@@ -52,6 +52,9 @@ function problemsOfCommand(words: readonly string[], shell: Shell): string[] {
       return problemsOfScript(rest, shell)
     case 'dsh':
       return problemsOfDsh(rest, shell)
+    // The Node of the scripts, for whoever starts the command without them.
+    case 'node_modules/node/bin/node':
+      return problemsOfDsh(rest, shell)
     default:
       return shell.foreign.has(program) ? [] : [`"${program}" is no program that the docs may use`]
   }
