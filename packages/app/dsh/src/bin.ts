@@ -9,6 +9,11 @@ const lingerMs = 500
 enableCompileCache()
 // stdout belongs to the front end, whatever a plugin prints.
 globalThis.console = new Console(process.stderr, process.stderr)
-const { main } = await import('./command.ts')
-process.exitCode = await main(process.argv.slice(2))
+const { runCommand } = await import('./command.ts')
+const { Ending } = await import('./ending.ts')
+// Never disposed: what plugins left running may fail until the process is gone.
+const ending = new Ending(process)
+const code = await runCommand(process.argv.slice(2), process, ending)
+ending.settle(code)
+process.exitCode = code
 setTimeout(() => process.exit(), lingerMs).unref()

@@ -19,12 +19,39 @@ import { explain } from './remedies.ts'
 /** How long a front end may take to end when it is asked to, in ms. */
 const serveGraceMs = 20_000
 
-/** Runs one command line. Never rejects; settles with the exit code when everything is disposed. */
+/**
+ * Runs one command line. Never rejects; settles with the exit code when everything is disposed, and
+ * leaves no listener behind.
+ */
 export async function main(
   argv: readonly string[],
   streams: AppStreams = process,
 ): Promise<number> {
   const ending = new Ending(streams)
+  try {
+    return await runCommand(argv, streams, ending)
+  } finally {
+    ending.dispose()
+  }
+}
+
+/** As {@link main}, in a process whose end is looked after by the caller. */
+export async function runCommand(
+  argv: readonly string[],
+  streams: AppStreams,
+  ending: Ending,
+): Promise<number> {
+  const code = await answer(argv, streams, ending)
+  // A rejection that nobody handles, or a reader that has gone, is told only when the event loop turns.
+  await turnOfLoop()
+  return ending.code ?? code
+}
+
+async function answer(
+  argv: readonly string[],
+  streams: AppStreams,
+  ending: Ending,
+): Promise<number> {
   try {
     const [first, ...rest] = argv
     if (first === 'sessions') {
@@ -36,15 +63,11 @@ export async function main(
     if (typeof parsed === 'number') return parsed
     const request = await withPrompt(parsed.request, streams, ending.signal)
     await run(parsed.config, request, streams, ending)
-    return ending.code ?? 0
+    return 0
   } catch (error) {
     if (ending.code !== undefined) return ending.code
     streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : errorText(error)}\n`)
     return isHarnessError(error) ? 2 : 1
-  } finally {
-    // A rejection that nobody handles is told only when the event loop turns.
-    await turnOfLoop()
-    ending.dispose()
   }
 }
 

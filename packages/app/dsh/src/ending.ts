@@ -6,7 +6,10 @@ const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 const brokenPipeCode = 141
 const aliveMs = 2 ** 30
 
-/** Decides the exit code of a process that is asked to end; `dispose()` lets go of the process. */
+/**
+ * Decides the exit code of a process that is asked to end. `dispose()` lets go of the process;
+ * `settle()` only of the event loop, for one that is about to exit.
+ */
 export class Ending {
   /** Present once the end was asked for. */
   code: number | undefined
@@ -14,13 +17,13 @@ export class Ending {
   onInterrupt: () => boolean = () => false
   private readonly controller = new AbortController()
   private readonly streams: AppStreams
+  private readonly alive: NodeJS.Timeout
   private readonly undo: (() => void)[] = []
 
   constructor(streams: AppStreams) {
     this.streams = streams
     // An agent that waits for something without a handle must not end the process.
-    const alive = setInterval(() => {}, aliveMs)
-    this.undo.push(() => clearInterval(alive))
+    this.alive = setInterval(() => {}, aliveMs)
     for (const [name, code] of Object.entries(signalCodes)) {
       this.listen(process, name, () => this.onSignal(name, code))
     }
@@ -45,7 +48,14 @@ export class Ending {
     this.controller.abort()
   }
 
+  /** The exit code is known: what still happens is told and changes nothing, and a signal exits at once. */
+  settle(code: number): void {
+    this.code = code
+    clearInterval(this.alive)
+  }
+
   dispose(): void {
+    clearInterval(this.alive)
     for (const undo of this.undo.splice(0)) undo()
   }
 

@@ -1,8 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import type { AppStreams } from '@deepseek-ai/dsh-app'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
+import { main } from '../src/command.ts'
 import { delegate, dsh, project, startDsh, working } from './helpers.ts'
 
 const delegating = `${working}
@@ -290,6 +293,21 @@ describe('the end', () => {
     expect(stderr).toBe('dsh: an error that nobody caught: oops (rejects.ts:2)\n')
   })
 
+  test.each([
+    ['a rejection', "Promise.reject(new Error('late'))"],
+    ['an exception', "setImmediate(() => { throw new Error('late') })"],
+  ])('is not changed by %s after the answer, which is told in one line', async (_what, fails) => {
+    const cwd = await project({
+      'dsh.yml': `${working}- name: ./late.ts\n`,
+      'late.ts': `export function apply(ctx) {\n  ctx.effect(() => () => void setTimeout(() => void ${fails}, 50))\n}\n`,
+    })
+
+    const { code, stdout, stderr } = await dsh(['dsh.yml', '-p', 'hi'], { cwd })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'you said: hi\n' })
+    expect(stderr).toBe('dsh: an error that nobody caught: late (late.ts:2)\n')
+  })
+
   test('comes with 1 and the reason after an exception that nobody catches', async () => {
     const cwd = await project({
       'dsh.yml': `${working}- name: ./throws.ts\n`,
@@ -302,6 +320,23 @@ describe('the end', () => {
     expect(stderr).toMatch('dsh: an error that nobody caught: oops (throws.ts:3)\n')
     expect(code).toBe(1)
   })
+})
+
+/** How many listeners the process has for what ends it. */
+function count(): number[] {
+  return ['unhandledRejection', 'uncaughtException', 'SIGINT', 'SIGTERM', 'SIGHUP'].map((event) =>
+    process.listenerCount(event),
+  )
+}
+
+test('an embedder of the command is left without its listeners', async () => {
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
+  const before = count()
+
+  expect(await main(['--help'], streams as unknown as AppStreams)).toBe(0)
+
+  expect(count()).toEqual(before)
+  expect(streams.stdout.listenerCount('error')).toBe(0)
 })
 
 /** Agents that would wait for their tools for a minute. */
