@@ -50,6 +50,11 @@ export class SubagentService extends Service {
     maxPerTurn: z.natural().min(1).default(32),
   })
 
+  /** For hot paths: each call on `ctx.subagents` passes proxies. */
+  readonly registry: Pick<SubagentService, 'start' | 'getRun'> = {
+    start: (name, request) => this.start(name, request),
+    getRun: (id) => this.getRun(id),
+  }
   private readonly providers = new Map<string, SubagentProvider>()
   private readonly table: RunTable
 

@@ -61,12 +61,14 @@ export const Config: z<Partial<Config> & Pick<Config, 'provider'>, Config> = z.o
 })
 
 export function apply(ctx: Context, config: Config): void {
+  // Whoever reloads the sessions reloads the seam, and with it this tool.
+  const sessions = ctx.get('sessions')?.table
   const spec: SubagentToolSpec = {
     name: config.toolName,
-    subagents: ctx.subagents,
+    subagents: ctx.subagents.registry,
     request: requestOptionsOf(config),
     maxOutputBytes: config.maxOutputBytes,
-    isStored: (id) => ctx.get('sessions')?.table.isStored(id) === true,
+    isStored: (id) => sessions?.isStored(id) === true,
     follow: createFollow(ctx),
   }
   mirrorProvider(ctx, {
@@ -129,11 +131,11 @@ function withoutValue(key: string): SubagentError {
 
 /** One listener for all runs, which finds the call that waits for the run. */
 function createFollow(ctx: Context): SubagentToolSpec['follow'] {
-  const { subagents } = ctx
+  const { registry } = ctx.subagents
   const followers = new Map<string, (update: SubagentUpdate) => void>()
   ctx.on('subagent/update', (update) => followers.get(update.runId)?.(update))
   return (run: SubagentRun, tell: ToolExecution['update']) => {
-    const runId = subagents.getRun(run.id)?.runId
+    const runId = registry.getRun(run.id)?.runId
     // A run that is over already has nothing more to tell.
     if (runId === undefined) return () => {}
     const line = new ProgressLine()

@@ -29,4 +29,27 @@ describe('a call', () => {
     expect(lists).not.toHaveBeenCalled()
     expect(finds).toHaveBeenCalledTimes(3)
   })
+
+  test('looks no service up: all were resolved when the tool was loaded', async () => {
+    const { ctx, parent } = await boot()
+    const { run } = ctx.tools
+    const signal = new AbortController().signal
+    const input = { description: 'look around', prompt: 'go' }
+    const heard: string[] = []
+    ctx.on('internal/get', (_, name, __, next) => {
+      heard.push(name)
+      return next()
+    })
+
+    const { isError } = await run({
+      agent: parent,
+      callId: 'call-1',
+      name: 'subagent',
+      input,
+      signal,
+    })
+
+    expect(isError).toBe(false)
+    expect(heard).toEqual([])
+  })
 })
