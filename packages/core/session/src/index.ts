@@ -2,14 +2,9 @@
 import { type Context, Service } from '@deepseek-ai/cordis'
 import { createNotify } from '@deepseek-ai/dsh-llm'
 import type { Session } from './session.ts'
-import { SessionTable } from './table.ts'
-import type {
-  PrepareSessionOptions,
-  SessionEvent,
-  SessionId,
-  SessionStore,
-  StoredSessionInfo,
-} from './types.ts'
+import type { SessionStore, StoredSessionInfo } from './store.ts'
+import { type PrepareSessionOptions, SessionTable } from './table.ts'
+import type { SessionEvent, SessionId } from './types.ts'
 
 export * from './close.ts'
 export * from './errors.ts'
@@ -17,6 +12,7 @@ export * from './freeze.ts'
 export * from './ids.ts'
 export * from './messages.ts'
 export * from './session.ts'
+export * from './store.ts'
 export * from './table.ts'
 export * from './types.ts'
 

@@ -8,12 +8,17 @@ import type {
   SessionEventType,
   SessionHeader,
   SessionId,
-  SessionPrefix,
   TurnEnd,
 } from './types.ts'
 
 /** Called after an event was committed. */
 export type AppendListener = (session: Session, event: SessionEvent) => void
+
+/** The first `length` events of a session, shared by reference with whoever is seeded by them. */
+export interface SessionPrefix {
+  readonly session: Session
+  readonly length: number
+}
 
 /** An append-only log of frozen events; a seed is shared with the parent, never copied. */
 export class Session {

@@ -3,16 +3,21 @@ import type { Notify } from '@deepseek-ai/dsh-llm'
 import { SessionError } from './errors.ts'
 import { freezeJson } from './freeze.ts'
 import { randomId } from './ids.ts'
-import { Session } from './session.ts'
-import type {
-  PrepareSessionOptions,
-  SessionEvent,
-  SessionHeader,
-  SessionId,
-  SessionStore,
-  StoredSession,
-  StoredSessionInfo,
-} from './types.ts'
+import { Session, type SessionPrefix } from './session.ts'
+import type { SessionStore, StoredSession, StoredSessionInfo } from './store.ts'
+import type { SessionEvent, SessionHeader, SessionId, SessionOrigin } from './types.ts'
+
+export interface PrepareSessionOptions {
+  /** Default: a new random id. */
+  id?: SessionId
+  cwd: string
+  parentSession?: SessionId
+  /** Default 0. */
+  delegationDepth?: number
+  origin?: SessionOrigin
+  /** The events that a fork starts with. */
+  seed?: SessionPrefix
+}
 
 interface LiveSession {
   readonly session: Session
