@@ -9,8 +9,8 @@ import {
 import { within } from '@deepseek-ai/dsh-process'
 import { z } from 'zod'
 import { AgentProcess } from './agent-process.ts'
+import type { Config } from './config.ts'
 import { AcpChildError } from './errors.ts'
-import type { Config } from './index.ts'
 import type { Transcript } from './transcript.ts'
 
 const protocolVersion = 1

@@ -1,18 +1,12 @@
 /** Agents that wait for a run: their processes are started, and their hands shaken, ahead of time. */
 import { messageOf } from '@deepseek-ai/dsh-llm'
+import type { PoolLimits } from './config.ts'
 import type { Conversation } from './conversation.ts'
 
 /** How long after a run has begun the next agent is started, in ms: the start would hold the run up. */
 const refillMs = 100
 /** How long after the first death of a waiting agent another is started, in ms; doubles each time. */
 const firstRetryMs = 1000
-
-export interface PoolLimits {
-  /** How many agents wait. */
-  readonly warm: number
-  /** How long one waits before it is ended, in ms. */
-  readonly idleMs: number
-}
 
 export interface AgentPoolOptions extends PoolLimits {
   /** Starts an agent whose process works in `cwd`. */

@@ -9,9 +9,9 @@ import type {
   SubagentStartRequest,
   SubagentStopReason,
 } from '@deepseek-ai/dsh-subagent'
+import type { Config } from './config.ts'
 import { Conversation, type Lineage, type Task } from './conversation.ts'
 import { AcpChildError } from './errors.ts'
-import type { Config } from './index.ts'
 import { answerPermission, cancelledPermission } from './permission.ts'
 import type { AgentPool } from './pool.ts'
 import { Transcript } from './transcript.ts'
