@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { Fiber } from '@deepseek-ai/cordis'
 import type { Entry, Loader } from '@deepseek-ai/cordis-plugin-loader'
 import { messageOf } from '@deepseek-ai/dsh-llm'
-import { ConfigFile, unknownKey } from './config-file.ts'
+import { ConfigFile } from './config-file.ts'
+import { unknownKey } from './entries.ts'
 import { errorText, pathOf, placeOf } from './error-text.ts'
 import { nearest, type SchemaNode, unknownKeys } from './keys.ts'
 
@@ -52,14 +53,23 @@ export async function problemsOf(loader: Loader, root: Entry): Promise<Problem[]
   return problems
 }
 
-/** How people find the entry: its name, its id when it has one of its own, and its file when that is included. */
+/**
+ * How people find the entry: its name, its id when it has one of its own, else its place when there
+ * are others of that name, and its file when that is included.
+ */
 export function nameOf(entry: Entry, root?: Entry): string {
-  const { id, name } = entry.options
+  const { name } = entry.options
   const { tree } = entry.parent
   const isNested = tree instanceof ConfigFile && tree !== root?.subtree
   const where = isNested ? `"${pathOf(tree.filename)}", ` : ''
-  const own = id.replace(/#\d+$/, '') === name.replaceAll(':', '.') ? '' : ` (id "${id}")`
-  return `${where}entry "${name}"${own}`
+  return `${where}entry "${name}"${distinctionOf(entry)}`
+}
+
+function distinctionOf({ options: { id, name }, parent: { tree } }: Entry): string {
+  if (id.replace(/#\d+$/, '') !== name.replaceAll(':', '.')) return ` (id "${id}")`
+  const namesakes = Object.values(tree.store).filter(({ options }) => options.name === name)
+  const place = tree instanceof ConfigFile ? tree.places.get(id) : undefined
+  return namesakes.length > 1 && place !== undefined ? ` (${place})` : ''
 }
 
 async function problemsOfEntry(entry: Entry): Promise<Problem[]> {

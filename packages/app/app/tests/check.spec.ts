@@ -28,7 +28,11 @@ describe('the configuration file', () => {
   test.each([
     ['an empty file', '\n', '"dsh.yml" is empty: write a list of entries'],
     ['a mapping', 'name: x\n', '"dsh.yml" must be a list of entries'],
-    ['a syntax error', '- name: x\n  config: { a: 1\n- name: y\n', /^dsh\.yml:3:1: \S/],
+    [
+      'a syntax error',
+      '- name: x\n  config: { a: 1\n- name: y\n',
+      /^dsh\.yml:3:1: \S.*: correct it there; an entry is written "- name: \.\/plugin\.ts"$/,
+    ],
     ['an unknown tag', '- name: !!nope x\n', /^dsh\.yml:1:\d+: unknown tag/],
     ['an entry without a name', '- name: ./model.ts\n- id: x\n', 'entry 2 has no "name"'],
     ['an entry that is a text', '- ./model.ts\n', 'entry 1 must have a "name"'],
@@ -44,6 +48,35 @@ describe('the configuration file', () => {
       'entry "./model.ts": another entry has the id "a": rename one of the two',
     ],
     ['an id that is a number', '- { id: 3, name: ./model.ts }\n', 'the id must be a text, not 3'],
+    [
+      'a group that contains itself',
+      '- name: ./model.ts\n- &g\n  name: cordis:group\n  group: true\n  config:\n    - *g\n',
+      'dsh.yml:2: entry "cordis:group": "config.0" contains itself through an alias: write out what is meant',
+    ],
+    [
+      'a config that contains itself',
+      '- name: ./model.ts\n  config: { a: &a { b: [1, *a] } }\n',
+      'dsh.yml:1: entry "./model.ts": "config.a.b.1" contains itself through an alias',
+    ],
+    [
+      'aliases that stand for more than can be held',
+      `- name: ./model.ts\n  config:\n    a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n${[
+        1, 2, 3, 4, 5, 6, 7, 8, 9,
+      ]
+        .map(
+          (n) =>
+            `    a${n}: &a${n} [${Array(10)
+              .fill(`*a${n - 1}`)
+              .join(', ')}]\n`,
+        )
+        .join('')}`,
+      'dsh.yml:1: entry "./model.ts": its aliases stand for more than 100000 values',
+    ],
+    [
+      'a misspelt key of the second of two entries',
+      '- name: ./model.ts\n\n- name: ./model.ts\n  confg: 1\n',
+      'dsh.yml:3: entry "./model.ts": unknown key "confg"',
+    ],
     [
       'a misspelt key inside a group',
       '- name: cordis:group\n  group: true\n  config:\n    - { name: ./model.ts, disable: true }\n',
@@ -69,8 +102,21 @@ describe('the configuration file', () => {
   test('checks a file that is included under the name of the package in the same way', async () => {
     const yml = `${working}- name: '@deepseek-ai/cordis-plugin-include'\n  config: { path: ./sub.yml }\n`
     expect(await refused(yml, { 'sub.yml': '- id: x\n' })).toMatch(
-      '"sub.yml": entry 1 has no "name"',
+      'sub.yml:1: entry 1 has no "name"',
     )
+  })
+
+  test('takes an alias for a copy: two entries of one anchor are two', async () => {
+    const seen: unknown[] = []
+    Object.assign(globalThis, { dshTestConfigs: seen })
+    const path = await config('- &a\n  name: ./seen.ts\n  config: { n: 1 }\n- *a\n', {
+      'seen.ts':
+        'export function apply(ctx, config) {\n  globalThis.dshTestConfigs.push(config)\n}\n',
+    })
+    const app = await boot(path, createStreams())
+
+    expect(seen).toEqual([{ n: 1 }, { n: 1 }])
+    expect(await app.dispose()).toBe(true)
   })
 
   test('refuses a .env that cannot be read', async () => {
@@ -256,7 +302,7 @@ describe('what entries wait for', () => {
 })
 
 describe('an entry', () => {
-  test('is named by its id when it has one of its own, and by its file when that is included', async () => {
+  test('is named by its id when it has one of its own, else by its place among others of its name, and by its file when that is included', async () => {
     const message = await refused(
       '- { id: one, name: ./gone.ts }\n- name: ./gone.ts\n- name: ./gone.ts\n- { name: cordis:include, config: { path: sub.yml } }\n',
       {
@@ -267,8 +313,8 @@ describe('an entry', () => {
     const names = message.split('\n').map((line) => line.trim().replace(/: file .*/, ''))
     expect(names.slice(1)).toEqual([
       'entry "./gone.ts" (id "one")',
-      'entry "./gone.ts"',
-      'entry "./gone.ts"',
+      'entry "./gone.ts" (dsh.yml:2)',
+      'entry "./gone.ts" (dsh.yml:3)',
       '"sub.yml", entry "./gone.ts" (id "two")',
     ])
   })
