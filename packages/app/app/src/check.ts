@@ -1,7 +1,5 @@
 /** Whether every entry of a booted configuration did load, and what is wrong with those that did not. */
-import { readdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Fiber } from '@deepseek-ai/cordis'
 import type { Entry, Loader } from '@deepseek-ai/cordis-plugin-loader'
@@ -9,7 +7,8 @@ import { messageOf } from '@deepseek-ai/dsh-llm'
 import { ConfigFile } from './config-file.ts'
 import { unknownKey } from './entries.ts'
 import { errorText, pathOf, placeOf } from './error-text.ts'
-import { nearest, type SchemaNode, unknownKeys } from './keys.ts'
+import { type SchemaNode, unknownKeys } from './keys.ts'
+import { missingPackage } from './packages.ts'
 
 /** What is wrong with one entry. */
 export interface Problem {
@@ -160,7 +159,8 @@ function importProblem(entry: Entry): string {
   const error = tree instanceof ConfigFile ? tree.importErrors.get(name) : undefined
   if (!(error instanceof Error)) return 'it could not be loaded: the log says why (DSH_DEBUG=1)'
   const missing = /^Cannot find (package|module) '(.*?)' imported from (.*)$/m.exec(error.message)
-  if (missing !== null) return missingProblem(name, fileURLToPath(tree.ctx.baseUrl ?? ''), missing)
+  if (missing !== null)
+    return missingProblem(resolve(fileURLToPath(tree.ctx.baseUrl ?? '')), missing)
   if (error.name === 'AppError') return error.message
   const place = placeOf(error)
   if (error instanceof SyntaxError)
@@ -168,33 +168,14 @@ function importProblem(entry: Entry): string {
   return `its module failed while it was loaded: ${errorText(error)}`
 }
 
-function missingProblem(
-  name: string,
-  folder: string,
-  [, kind, target = '', from = '']: RegExpExecArray,
-): string {
-  const isOwn = join(from, '.') === join(folder, '.')
-  if (!isOwn && kind === 'package') {
-    return `${pathOf(from)} imports package "${target}", which is not installed: run "npm install ${target}"`
+function missingProblem(folder: string, [, kind, target = '', from = '']: RegExpExecArray): string {
+  const isOwn = resolve(from) === folder
+  if (kind === 'package') {
+    return isOwn
+      ? `package "${target}" ${missingPackage(target, folder)}`
+      : `${pathOf(from)} imports package "${target}", which ${missingPackage(target, dirname(from))}`
   }
-  if (!isOwn) return `${pathOf(from)} imports "${pathOf(target)}", which does not exist`
-  if (kind === 'module') return `file "${pathOf(target)}" does not exist: check the entry's name`
-  const similar = nearest(name, installedBeside(name, folder))
-  return similar === undefined
-    ? `package "${target}" is not installed: check the name, or run "npm install ${target}" in ${folder}`
-    : `package "${target}" is not installed: did you mean "${similar}"?`
-}
-
-/** Installed packages of the same scope, which is where typing mistakes are found. */
-function installedBeside(name: string, folder: string): string[] {
-  const scope = name.startsWith('@') ? dirname(name) : undefined
-  if (scope === undefined) return []
-  const lookup = createRequire(join(folder, 'cordis.yml')).resolve.paths(name) ?? []
-  return lookup.flatMap((modules) => {
-    try {
-      return readdirSync(join(modules, scope)).map((entry) => `${scope}/${entry}`)
-    } catch {
-      return [] // Most of the folders that Node would look into do not exist.
-    }
-  })
+  return isOwn
+    ? `file "${pathOf(target)}" does not exist: check the entry's name`
+    : `${pathOf(from)} imports "${pathOf(target)}", which does not exist`
 }

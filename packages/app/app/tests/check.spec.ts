@@ -1,5 +1,7 @@
-import { dirname } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { boot } from '@deepseek-ai/dsh-app'
+import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { config, createStreams } from './helpers.ts'
 
@@ -134,7 +136,17 @@ describe('the module of an entry', () => {
     [
       'a package like no other',
       'no-such-plugin',
-      'check the name, or run "npm install no-such-plugin"',
+      'package "no-such-plugin" is not installed: check the name; what it stands for must be in "dependencies" of package.json',
+    ],
+    [
+      'a package of ours without its scope, which may belong to anybody',
+      'dsh-subagent',
+      'package "dsh-subagent" is not installed: did you mean "@deepseek-ai/dsh-subagent"?',
+    ],
+    [
+      'a package of ours under another scope',
+      "'@deepseek/dsh-subagnt'",
+      'package "@deepseek/dsh-subagnt" is not installed: did you mean "@deepseek-ai/dsh-subagent"?',
     ],
     ['a file that does not exist', './gone.ts', 'file "gone.ts" does not exist'],
     [
@@ -163,7 +175,7 @@ describe('the module of an entry', () => {
     [
       'an import of a missing package',
       './imports.ts',
-      'imports.ts imports package "no-such", which is not installed',
+      'imports.ts imports package "no-such", which is not installed: check the name;',
     ],
     [
       'an import of a missing file',
@@ -192,6 +204,21 @@ describe('the module of an entry', () => {
     expect(message).toMatch(text)
     expect(message).toMatch(`entry "${entry}": `)
   })
+})
+
+test('a package that is there, but not where the yml is, is to be made a dependency', async () => {
+  const folder = await temporaryFolder()
+  const name = '@deepseek-ai/dsh-session'
+  await writeFile(join(folder, 'dsh.yml'), `- name: '${name}'\n`)
+  const text = `package "${name}" cannot be found from ${folder}: add it to "dependencies" of`
+
+  await expect(boot(join(folder, 'dsh.yml'), createStreams())).rejects.toThrow(
+    `${text} a new package.json in ${folder}, then install`,
+  )
+  await writeFile(join(folder, 'package.json'), '{}')
+  await expect(boot(join(folder, 'dsh.yml'), createStreams())).rejects.toThrow(
+    `${text} ${folder}/package.json, then install`,
+  )
 })
 
 describe('the config of an entry', () => {

@@ -33,7 +33,7 @@ describe('the configuration', () => {
       'a package that is not installed',
       `${working}- name: no-such-plugin\n`,
       {},
-      'entry "no-such-plugin": package "no-such-plugin" is not installed: check the name, or run "npm install no-such-plugin"',
+      'entry "no-such-plugin": package "no-such-plugin" is not installed: check the name;',
     ],
     [
       'a plugin that does not compile',
