@@ -85,7 +85,8 @@ async function problemsOfEntry(entry: Entry): Promise<Problem[]> {
     ({ path, known }): Problem => ({ kind: 'silent', text: unknownKey('config key', path, known) }),
   )
   const failure = await failureOf(fiber)
-  if (failure !== undefined) return [...unknown, { kind: 'failed', text: configProblem(failure) }]
+  if (failure !== undefined)
+    return [...unknown, { kind: 'failed', text: failureText(entry, fiber, failure) }]
   const state: number = fiber.state
   return state === pendingState
     ? [...unknown, { kind: 'silent', text: waitProblem(entry, fiber) }]
@@ -108,6 +109,25 @@ async function failureOf(fiber: Fiber): Promise<unknown> {
   } catch (error) {
     return error
   }
+}
+
+function failureText(entry: Entry, fiber: Fiber, error: unknown): string {
+  const [, service] = /^cannot get property "(.*)" without inject$/.exec(messageOf(error)) ?? []
+  return service === undefined
+    ? configProblem(error)
+    : injectProblem(entry, fiber, service, placeOf(error as Error))
+}
+
+function injectProblem(entry: Entry, fiber: Fiber, service: string, place?: string): string {
+  const { tree } = entry.parent
+  if (tree instanceof ConfigFile && tree.hidingInject.has(entry.options.name)) {
+    return 'has a default export, which hides its "inject": remove "export default"'
+  }
+  const names = [...Object.keys(fiber.inject), service].map((name) => `'${name}'`).join(', ')
+  const isClass = /^class\b/.test(String(fiber.runtime?.callback))
+  const remedy = `${isClass ? 'static inject' : 'export const inject'} = [${names}]`
+  const where = place === undefined ? '' : ` (${place})`
+  return `uses service "${service}"${where} without "inject": add "${remedy}"`
 }
 
 /** Schemastery writes `  - $.key expected x but got y (at key)`. */

@@ -14,6 +14,8 @@ const settleMs = 100
 export class ConfigFile extends Include {
   /** What the import of a module failed with, by the entry's `name`. */
   readonly importErrors = new Map<string, unknown>()
+  /** Names of modules whose default export keeps cordis from seeing their `inject`. */
+  readonly hidingInject = new Set<string>()
   /** Where its entries stand. */
   places: Places = new Map()
   private nextRefresh: Promise<void> | undefined
@@ -42,6 +44,8 @@ export class ConfigFile extends Include {
       const plugin: unknown = this.ctx.loader.unwrapExports(exports)
       if (plugin === Include) return ConfigFile
       if (this.ctx.registry.resolve(plugin as never) === undefined) throw notPlugin(name)
+      if (hidesInject(exports, plugin)) this.hidingInject.add(name)
+      else this.hidingInject.delete(name)
       this.importErrors.delete(name)
       return exports
     } catch (error) {
@@ -70,6 +74,10 @@ export class ConfigFile extends Include {
     await super.refresh()
     ctx.root.emit('app/changed')
   }
+}
+
+function hidesInject(exports: unknown, plugin: unknown): boolean {
+  return 'inject' in Object(exports) && !('inject' in Object(plugin))
 }
 
 function notPlugin(name: string): AppError {

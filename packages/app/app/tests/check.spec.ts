@@ -307,6 +307,42 @@ describe('the config of an entry', () => {
   })
 })
 
+describe('a plugin that uses what it does not inject', () => {
+  const apply = 'export function apply(ctx) {\n  ctx.tools.list()\n}\n'
+
+  test.each([
+    [
+      'is told what to inject',
+      apply,
+      `uses service "tools" (plugin.ts:2) without "inject": add "export const inject = ['tools']"`,
+    ],
+    [
+      'is told what to inject beside what it does',
+      `${apply}export const inject = ['llm']\n`,
+      `uses service "tools" (plugin.ts:2) without "inject": add "export const inject = ['llm', 'tools']"`,
+    ],
+    [
+      'is told of static inject when it is a class',
+      `export default class Plugin {\n  constructor(ctx) {\n    ctx.tools.list()\n  }\n}\n`,
+      `uses service "tools" (plugin.ts:3) without "inject": add "static inject = ['tools']"`,
+    ],
+    [
+      'is told of the default export that hides what it injects',
+      `export const inject = ['tools']\nexport default function plugin(ctx) {\n  ctx.tools.list()\n}\n`,
+      'has a default export, which hides its "inject": remove "export default"',
+    ],
+    [
+      'is told of the default object that hides what it injects',
+      `export const inject = ['tools']\n${apply}export default { apply }\n`,
+      'has a default export, which hides its "inject": remove "export default"',
+    ],
+  ])('%s', async (_what, source, text) => {
+    const message = await refused(`${working}- name: ./plugin.ts\n`, { 'plugin.ts': source })
+
+    expect(message.split('\n')[1]).toBe(`  entry "./plugin.ts": ${text}`)
+  })
+})
+
 describe('what entries wait for', () => {
   test('is named, with who provides it', async () => {
     const message = await refused('- name: ./model.ts\n- name: ./waits.ts\n', {
