@@ -15,7 +15,7 @@ import { ownName, StderrLog } from './log.ts'
 
 declare module '@deepseek-ai/cordis' {
   interface Events {
-    /** The entries were applied again after a change of a yml. */
+    /** The entries were applied again after a change of a yml. Contained. */
     'app/changed'(): void
     /** Modules were loaded anew; emitted by the hot-reload plugin. */
     'hmr/reload'(reloads: ReadonlyMap<unknown, { readonly filename: string }>): void

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Service } from '@deepseek-ai/cordis'
 import { Include } from '@deepseek-ai/cordis-plugin-include'
+import { createNotify } from '@deepseek-ai/dsh-llm'
 import { type Places, readEntries, withIds } from './entries.ts'
 import { errorText } from './error-text.ts'
 import { AppError } from './errors.ts'
@@ -72,7 +73,7 @@ export class ConfigFile extends Include {
       return
     }
     await super.refresh()
-    ctx.root.emit('app/changed')
+    createNotify(ctx)('app/changed')
   }
 }
 

@@ -302,6 +302,24 @@ export function apply(ctx, config) {
     expect(await serving).toBe(3)
   })
 
+  test('is not kept from a reload by a listener that throws, which is told', async () => {
+    serveWith((_request, { signal }, { n }) =>
+      n === 2
+        ? Promise.resolve(2)
+        : new Promise((resolve) => signal.addEventListener('abort', () => resolve(0))),
+    )
+    const { app, change, stderr } = await booted()
+    app.ctx.on('app/changed', () => {
+      throw new Error('no luck')
+    })
+
+    const serving = app.serve(new AbortController().signal)
+    await change('- name: ./front.ts\n  config: { n: 2 }\n')
+
+    expect(await serving).toBe(2)
+    await waitFor('it is told', () => stderr().includes('a listener of "app/changed" failed'))
+  })
+
   test('ends with the signal while no front end is there', async () => {
     serveWith(
       (_request, { signal }) =>
