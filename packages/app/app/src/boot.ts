@@ -44,6 +44,8 @@ export interface App {
   serve(signal: AbortSignal): Promise<number>
   /** Passes SIGINT on. @returns whether the front end takes care of it. */
   interrupt(): boolean
+  /** Passes on what was printed, without the end of its last line. @returns whether the front end shows it. */
+  show(text: string): boolean
   /** Disposes everything; waits at most `graceMs`. @returns whether all was gone by then. */
   dispose(graceMs?: number): Promise<boolean>
 }
@@ -89,6 +91,7 @@ function createApp(ctx: Context, log: StderrLog): App {
     ctx,
     serve: (signal) => slot.serve(request, signal, () => quiet(ctx, loader)),
     interrupt: () => slot.interrupt(),
+    show: (text) => slot.log(text),
     dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),
   }
 }

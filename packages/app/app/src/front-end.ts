@@ -48,7 +48,7 @@ export interface FrontEndControl {
   readonly signal: AbortSignal
   /** Takes SIGINT from here on; without a handler it aborts the signal. */
   readonly onInterrupt: (handler: () => void) => void
-  /** Takes what plugins log, a line or more at a time, in place of stderr. */
+  /** Takes what plugins log or print, a line or more at a time, in place of stderr. */
   readonly onLog: (handler: (text: string) => void) => void
 }
 
@@ -152,7 +152,7 @@ export class FrontEndSlot {
     return handler !== undefined
   }
 
-  /** Passes on what was logged. @returns whether the front end shows it. */
+  /** Passes on what was logged or printed. @returns whether the front end shows it. */
   log(text: string): boolean {
     const handler = this.logHandler
     handler?.(text)

@@ -13,6 +13,7 @@ import {
 } from '@deepseek-ai/dsh-app'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
 import { parseArguments } from './arguments.ts'
+import type { Printing } from './console.ts'
 import { Ending } from './ending.ts'
 import { explain } from './remedies.ts'
 
@@ -29,29 +30,34 @@ export async function main(
 ): Promise<number> {
   const ending = new Ending(streams)
   try {
-    return await runCommand(argv, streams, ending)
+    return await runCommand(argv, streams, { ending })
   } finally {
     ending.dispose()
   }
 }
 
-/** As {@link main}, in a process whose end is looked after by the caller. */
+/** What the command has of its process. */
+export interface Host {
+  readonly ending: Ending
+  /** What plugins print with `console`, where that is taken over. */
+  readonly printing?: Printing
+}
+
+/** As {@link main}, in a process that the caller looks after to its end. */
 export async function runCommand(
   argv: readonly string[],
   streams: AppStreams,
-  ending: Ending,
+  host: Host,
 ): Promise<number> {
-  const code = await answer(argv, streams, ending)
+  const { ending } = host
+  const code = await answer(argv, streams, host)
   // A rejection that nobody handles, or a reader that has gone, is told only when the event loop turns.
   await turnOfLoop()
   return ending.code ?? code
 }
 
-async function answer(
-  argv: readonly string[],
-  streams: AppStreams,
-  ending: Ending,
-): Promise<number> {
+async function answer(argv: readonly string[], streams: AppStreams, host: Host): Promise<number> {
+  const { ending } = host
   try {
     const [first, ...rest] = argv
     if (first === 'sessions') {
@@ -62,7 +68,7 @@ async function answer(
     const parsed = parseArguments(argv, streams)
     if (typeof parsed === 'number') return parsed
     const request = await withPrompt(parsed.request, streams, ending.signal)
-    await run(parsed.config, request, streams, ending)
+    await run(parsed.config, request, streams, host)
     return 0
   } catch (error) {
     if (ending.code !== undefined) return ending.code
@@ -75,12 +81,13 @@ async function run(
   config: string,
   request: AppRequest,
   streams: AppStreams,
-  ending: Ending,
+  { ending, printing }: Host,
 ): Promise<void> {
   const app = await boot(config, { request, streams, signal: ending.signal })
   try {
     if (request.model !== undefined) app.ctx.get('llm')?.registry.require(request.model)
     ending.onInterrupt = () => app.interrupt()
+    if (printing !== undefined) printing.onPrint = (printed) => app.show(printed)
     ending.end(await untilEnded(app.serve(ending.signal), ending.signal))
   } catch (error) {
     throw explain(error, app.ctx, request)

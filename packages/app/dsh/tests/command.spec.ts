@@ -99,6 +99,31 @@ describe('one answer', () => {
   })
 })
 
+test('what a plugin prints goes to the front end, which knows where there is room for it', async () => {
+  const cwd = await project({
+    'dsh.yml': '- name: ./front.ts\n',
+    'front.ts': `
+export const inject = ['app']
+export function apply(ctx) {
+  console.log('at the start')
+  const serve = async (_request, { onLog }) => {
+    onLog((text) => process.stdout.write('shown: ' + JSON.stringify(text) + '\\n'))
+    console.log('one %s', 'two')
+    console.error('three\\nfour')
+    return 0
+  }
+  ctx.app.registerFrontEnd({ name: 'test', serve })
+  ctx.effect(() => () => console.log('at the end'))
+}`,
+  })
+
+  expect(await dsh(['dsh.yml'], { cwd })).toEqual({
+    code: 0,
+    stdout: 'shown: "one two"\nshown: "three\\nfour"\n',
+    stderr: 'at the start\nat the end\n',
+  })
+})
+
 describe('--output json', () => {
   test('prints one object with the children and the tokens of all, counted once', async () => {
     const { command } = await started(
