@@ -1,15 +1,10 @@
 /** The `sessions` part of the command: what is stored, and what was said. */
 import type { AppStreams } from '@deepseek-ai/dsh-app'
 import type { SessionId } from '@deepseek-ai/dsh-session'
-import {
-  defaultRoot,
-  listSessions,
-  readSession,
-  renderSessionTree,
-  renderTranscript,
-} from '@deepseek-ai/dsh-session-jsonl'
+import { defaultRoot, listSessions, readSession } from '@deepseek-ai/dsh-session-jsonl'
 import type { Command } from 'commander'
 import { bareCommand, exitCodeOf, folderOf } from './arguments.ts'
+import { renderSessionTree, renderTranscript } from './render.ts'
 
 interface Options {
   readonly root?: string
@@ -44,11 +39,16 @@ export async function showSessions(argv: readonly string[], streams: AppStreams)
 }
 
 async function list(root: string | undefined, streams: AppStreams): Promise<void> {
-  const listing = await listSessions(rootOf(root))
-  print(streams.stdout, renderSessionTree(listing, Date.now()))
+  const folder = rootOf(root)
+  const { sessions, problems } = await listSessions(folder)
+  const lines =
+    sessions.length === 0
+      ? [`no sessions in ${folder}: --root DIR names another folder`]
+      : renderSessionTree(sessions, Date.now())
+  print(streams.stdout, lines)
   print(
     streams.stderr,
-    listing.problems.map((problem) => `dsh: ${problem}`),
+    problems.map((problem) => `dsh: ${problem}`),
   )
 }
 

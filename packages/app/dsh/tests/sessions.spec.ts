@@ -326,7 +326,9 @@ turn ended: completed
     const { sessionId } = await ask(cwd, 'hello')
     const state = { cwd, env: { XDG_STATE_HOME: join(cwd, 'state') } }
 
-    expect((await dsh(['sessions'], state)).stdout).toBe('no sessions\n')
+    expect((await dsh(['sessions'], state)).stdout).toBe(
+      `no sessions in ${join(cwd, 'state', 'dsh', 'sessions')}: --root DIR names another folder\n`,
+    )
 
     mkdirSync(join(cwd, 'state', 'dsh'), { recursive: true })
     renameSync(join(cwd, 'kept'), join(cwd, 'state', 'dsh', 'sessions'))
@@ -339,7 +341,10 @@ turn ended: completed
 
     const { code, stdout, stderr } = await dsh(['sessions', '--root', 'kept'], { cwd })
 
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'no sessions\n' })
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: `no sessions in ${join(cwd, 'kept')}: --root DIR names another folder\n`,
+    })
     expect(stderr).toBe(
       `dsh: ${join(cwd, 'kept', 'broken.jsonl')}:1: the session cannot be read: it is not JSON; nothing was changed\n`,
     )

@@ -1,14 +1,14 @@
 /** How a single turn is presented: as text, as one JSON object, or as every event of the whole tree. */
 import { once } from 'node:events'
 import type { Context } from '@deepseek-ai/cordis'
-import type { AppStreams } from '@deepseek-ai/dsh-app'
+import { type AppStreams, sanitize } from '@deepseek-ai/dsh-app'
 import { addUsage, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent, SessionId, TurnEnd } from '@deepseek-ai/dsh-session'
 import { Family, followFamily } from './family.ts'
 import { showChildren, showEvent } from './progress.ts'
 import { Screen } from './screen.ts'
 import { failureLine, type Serving } from './serving.ts'
-import { blockText, sanitize } from './text.ts'
+import { blockText } from './text.ts'
 
 /** Follows one session from before it exists. */
 export interface Presenter {

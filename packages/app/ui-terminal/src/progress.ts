@@ -1,10 +1,11 @@
 /** Shows what an agent and its children do: tool calls as lines, each running child as a live line. */
 import type { Context } from '@deepseek-ai/cordis'
+import { sanitize } from '@deepseek-ai/dsh-app'
 import type { JsonValue } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent, SessionEventData } from '@deepseek-ai/dsh-session'
 import { type Family, followFamily, type Member } from './family.ts'
 import type { Screen } from './screen.ts'
-import { blockText, formatMs, formatTokens, oneLine, sanitize } from './text.ts'
+import { blockText, formatMs, formatTokens, oneLine } from './text.ts'
 
 const redrawMs = 200
 

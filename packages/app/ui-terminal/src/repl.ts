@@ -2,12 +2,13 @@
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Agent } from '@deepseek-ai/dsh-agent'
+import { sanitize } from '@deepseek-ai/dsh-app'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { Family } from './family.ts'
 import { showChildren, showEvent } from './progress.ts'
 import { Screen } from './screen.ts'
 import { failureLine, openAgent, type Serving, sessionIdOf } from './serving.ts'
-import { oneLine, sanitize } from './text.ts'
+import { oneLine } from './text.ts'
 
 const interruptedCode = 130
 const help =

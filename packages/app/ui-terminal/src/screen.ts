@@ -1,6 +1,6 @@
 /** The terminal as two streams on one surface: answers on stdout, progress on stderr. */
-import type { AppStreams } from '@deepseek-ai/dsh-app'
-import { paint, sanitize, type Style } from './text.ts'
+import { type AppStreams, sanitize } from '@deepseek-ai/dsh-app'
+import { paint, type Style } from './text.ts'
 
 const defaultColumns = 80
 

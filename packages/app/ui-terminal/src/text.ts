@@ -1,13 +1,8 @@
 /** Text on its way to people: harmless, short, coloured where that is wanted. */
-import { stripVTControlCharacters, styleText } from 'node:util'
+import { styleText } from 'node:util'
+import { sanitize } from '@deepseek-ai/dsh-app'
 
 export type Style = Parameters<typeof styleText>[0]
-
-/** Without what could drive a terminal: escape sequences and control characters but tab and newline. */
-export function sanitize(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-  return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
-}
 
 /** Harmless, in one line of at most `columns`; a cut shows as an ellipsis. */
 export function oneLine(text: string, columns: number): string {

@@ -9,7 +9,6 @@ import { FileStore } from './store.ts'
 export { SessionFileError, type SessionFileErrorCode } from './errors.ts'
 export { formatVersion } from './format.ts'
 export { parseSession, readSession, type SessionFile } from './reader.ts'
-export * from './render.ts'
 export * from './summary.ts'
 
 export const name = 'session-jsonl'

@@ -1,13 +1,11 @@
 /** Sessions as text for a terminal: a tree of all, and the transcript of one. */
-import { stripVTControlCharacters } from 'node:util'
+import { sanitize } from '@deepseek-ai/dsh-app'
 import type { ContentBlock } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent, SessionHeader, SessionId } from '@deepseek-ai/dsh-session'
-import type { SessionFile } from './reader.ts'
-import type { SessionListing, SessionSummary } from './summary.ts'
+import type { SessionFile, SessionSummary } from '@deepseek-ai/dsh-session-jsonl'
 
 /** A table with one line per session, children below their parents; `now` is epoch ms. */
-export function renderSessionTree({ sessions }: SessionListing, now: number): string[] {
-  if (sessions.length === 0) return ['no sessions']
+export function renderSessionTree(sessions: readonly SessionSummary[], now: number): string[] {
   const rows = treeOf(sessions).map(({ branch, session }) => [
     `${branch}${session.header.id}`,
     session.state,
@@ -164,18 +162,12 @@ function timeOf(time: number): string {
 }
 
 function indented(text: string): string[] {
-  const lines = harmless(text).trimEnd().split('\n')
+  const lines = sanitize(text).trimEnd().split('\n')
   return lines.map((line) => `  ${line}`.trimEnd())
 }
 
 function oneLine(text: string): string {
-  return harmless(text)
+  return sanitize(text)
     .replace(/[\n\t]+/g, ' ')
     .trimEnd()
-}
-
-/** Without what could drive a terminal: escape sequences, control characters but tab and newline. */
-function harmless(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-  return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

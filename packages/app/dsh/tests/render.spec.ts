@@ -1,8 +1,24 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { SessionHeader } from '@deepseek-ai/dsh-session'
+import { Session, type SessionHeader, type SessionId } from '@deepseek-ai/dsh-session'
+import type { SessionSummary } from '@deepseek-ai/dsh-session-jsonl'
 import { describe, expect, test } from 'vitest'
-import { renderSessionTree, renderTranscript, type SessionSummary } from '../src/index.ts'
-import { appendTurn, createHeader, createSession, idOf } from './helpers.ts'
+import { renderSessionTree, renderTranscript } from '../src/render.ts'
+
+const idOf = (text: string): SessionId => text as SessionId
+
+function createHeader(overrides: Partial<SessionHeader> = {}): SessionHeader {
+  return { id: idOf('one'), createdAt: 1000, cwd: '/', delegationDepth: 0, ...overrides }
+}
+
+function createSession(overrides: Partial<SessionHeader> = {}): Session {
+  return new Session(createHeader(overrides), () => {})
+}
+
+/** Appends a turn that has not ended. */
+function appendTurn(session: Session, text: string): void {
+  session.append('turn/start', { turn: 1, model: 'model' })
+  session.append('user/message', { content: [{ type: 'text', text }] })
+}
 
 const second = 1000
 const now = 1_000_000_000
@@ -28,7 +44,7 @@ function child(id: string, parent: string): SessionSummary {
 }
 
 function tree(...sessions: SessionSummary[]): string[] {
-  return renderSessionTree({ sessions, problems: [] }, now)
+  return renderSessionTree(sessions, now)
 }
 
 describe('renderSessionTree', () => {
@@ -49,10 +65,6 @@ describe('renderSessionTree', () => {
       '└─ a-2       completed   0s   15      [spawn] a title',
       'b            max-tokens  0s   15      a title',
     ])
-  })
-
-  test('says so when there are none', () => {
-    expect(tree()).toEqual(['no sessions'])
   })
 
   test('puts at the top whose parent is not there, and loses none in a circle', () => {
@@ -206,7 +218,7 @@ describe('renderTranscript', () => {
 
   test('says when the last turn has not ended, and when the last line is torn', () => {
     const session = createSession()
-    appendTurn(session, 'hello', true)
+    appendTurn(session, 'hello')
     const torn = { line: 7, bytes: Buffer.from('{') }
 
     const lines = renderTranscript({
