@@ -38,10 +38,10 @@ export interface BootOptions {
 export interface App {
   readonly ctx: Context
   /**
-   * Lets the front end serve the request.
+   * Lets the front end serve the request, by default that of the boot.
    * @throws AppError `NO_FRONT_END`, `FRONT_END_GONE`, and what the front end rejects with.
    */
-  serve(signal: AbortSignal): Promise<number>
+  serve(signal: AbortSignal, request?: AppRequest): Promise<number>
   /** Passes SIGINT on. @returns whether the front end takes care of it. */
   interrupt(): boolean
   /** Passes on what was printed, without the end of its last line. @returns whether the front end shows it. */
@@ -84,12 +84,12 @@ export async function boot(path: string, options: BootOptions = {}): Promise<App
 }
 
 function createApp(ctx: Context, log: StderrLog): App {
-  const { slot, request } = ctx.app
+  const { slot, request: first } = ctx.app
   const { loader } = ctx
   let disposal: Promise<void> | undefined
   return {
     ctx,
-    serve: (signal) => slot.serve(request, signal, () => quiet(ctx, loader)),
+    serve: (signal, request = first) => slot.serve(request, signal, () => quiet(ctx, loader)),
     interrupt: () => slot.interrupt(),
     show: (text) => slot.log(text),
     dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),

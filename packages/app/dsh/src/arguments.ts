@@ -53,7 +53,10 @@ function createCommand(streams: AppStreams): Command {
     )
     .option('--cwd <dir>', 'folder that the agent works in (default: the current one)')
     .option('--model <name>', 'a model that an entry of the yml serves')
-    .option('--resume <id>', 'go on with a stored session; "dsh sessions" lists them')
+    .option(
+      '--resume <id>',
+      'go on with a stored session, named by how its id begins; "dsh sessions" lists them',
+    )
     .version(version(), '--version', 'print the version')
     .addHelpText('after', helpTail)
     .showHelpAfterError('(dsh --help lists the options)')

@@ -16,6 +16,7 @@ import { parseArguments } from './arguments.ts'
 import type { Printing } from './console.ts'
 import { Ending } from './ending.ts'
 import { explain } from './remedies.ts'
+import { storedMeant } from './session-ids.ts'
 
 /** How long a front end may take to end when it is asked to, in ms. */
 const serveGraceMs = 20_000
@@ -88,11 +89,23 @@ async function run(
     if (request.model !== undefined) app.ctx.get('llm')?.registry.require(request.model)
     ending.onInterrupt = () => app.interrupt()
     if (printing !== undefined) printing.onPrint = (printed) => app.show(printed)
-    ending.end(await untilEnded(app.serve(ending.signal), ending.signal))
+    ending.end(await served(app, request, ending.signal))
   } catch (error) {
     throw explain(error, app.ctx, request)
   } finally {
     await disposed(app, streams)
+  }
+}
+
+/** A session may be named by the beginning of its id. */
+async function served(app: App, request: AppRequest, signal: AbortSignal): Promise<number> {
+  const serve = (asked: AppRequest): Promise<number> => untilEnded(app.serve(signal, asked), signal)
+  try {
+    return await serve(request)
+  } catch (error) {
+    const resume = await storedMeant(error, app.ctx, request.resume)
+    if (resume === undefined) throw error
+    return serve({ ...request, resume })
   }
 }
 

@@ -3,6 +3,7 @@ import type { Context } from '@deepseek-ai/cordis'
 import { isJsExpr } from '@deepseek-ai/cordis-plugin-loader'
 import { AppError, type AppRequest, nameOf } from '@deepseek-ai/dsh-app'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import { unknownSession } from './session-ids.ts'
 
 /** The error, or one that names the entry and the remedy in its place. */
 export function explain(error: unknown, ctx: Context, { model }: AppRequest): unknown {
@@ -17,6 +18,8 @@ export function explain(error: unknown, ctx: Context, { model }: AppRequest): un
       return told(error, `${message}: add an entry for "@deepseek-ai/dsh-session-jsonl"`)
     case 'NO_DRIVER':
       return told(error, `${message}: add an entry for "@deepseek-ai/dsh-agent-core"`)
+    case 'UNKNOWN_SESSION':
+      return told(error, `--resume: ${unknownSession(message)}`)
     default:
       return error
   }

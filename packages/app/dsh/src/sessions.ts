@@ -1,10 +1,17 @@
 /** The `sessions` part of the command: what is stored, and what was said. */
-import type { AppStreams } from '@deepseek-ai/dsh-app'
+import { AppError, type AppStreams } from '@deepseek-ai/dsh-app'
 import type { SessionId } from '@deepseek-ai/dsh-session'
-import { defaultRoot, listSessions, readSession } from '@deepseek-ai/dsh-session-jsonl'
+import {
+  defaultRoot,
+  idsIn,
+  listSessions,
+  readSession,
+  type SessionFile,
+} from '@deepseek-ai/dsh-session-jsonl'
 import type { Command } from 'commander'
 import { bareCommand, exitCodeOf, folderOf } from './arguments.ts'
 import { renderSessionTree, renderTranscript } from './render.ts'
+import { beginningWith, isUnknownSession, unknownSession } from './session-ids.ts'
 
 interface Options {
   readonly root?: string
@@ -25,7 +32,7 @@ export async function showSessions(argv: readonly string[], streams: AppStreams)
   command
     .command('show')
     .description('Prints the transcript of a session.')
-    .argument('<id>', 'its id, from the list')
+    .argument('<id>', 'its id, from the list, or how that begins')
     .option(...rootOption)
     .action((id: string, _, self: Command) =>
       show(id, self.optsWithGlobals<Options>().root, streams),
@@ -53,7 +60,19 @@ async function list(root: string | undefined, streams: AppStreams): Promise<void
 }
 
 async function show(id: string, root: string | undefined, { stdout }: AppStreams): Promise<void> {
-  print(stdout, renderTranscript(await readSession(rootOf(root), id as SessionId)))
+  print(stdout, renderTranscript(await sessionOf(rootOf(root), id as SessionId)))
+}
+
+/** The session of that id, or the only one whose id begins so. */
+async function sessionOf(root: string, id: SessionId): Promise<SessionFile> {
+  try {
+    return await readSession(root, id)
+  } catch (error) {
+    if (!(error instanceof Error) || !isUnknownSession(error)) throw error
+    const meant = beginningWith(id, await idsIn(root))
+    if (meant === undefined) throw new AppError('USAGE', unknownSession(error.message))
+    return readSession(root, meant)
+  }
 }
 
 function rootOf(root: string | undefined): string {

@@ -1,4 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
@@ -67,6 +74,11 @@ function idsIn(cwd: string): string[] {
   if (!existsSync(folder)) return []
   const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
   return names.map((name) => name.slice(0, -'.jsonl'.length))
+}
+
+function copySession(cwd: string, from: string, to: string): void {
+  const text = readFileSync(join(cwd, 'kept', `${from}.jsonl`), 'utf8')
+  writeFileSync(join(cwd, 'kept', `${to}.jsonl`), text.replace(`"id":"${from}"`, `"id":"${to}"`))
 }
 
 interface Line {
@@ -152,12 +164,37 @@ describe('--resume', () => {
   })
 
   test.each([
-    ['unknown', /no session "unknown" in ".*kept"/],
-    ['../../etc/passwd', /session id "..\/..\/etc\/passwd" must match/],
+    [
+      'unknown',
+      /--resume: no session "unknown" in "(.*kept)": "dsh sessions --root \1" lists those that are there/,
+    ],
+    [
+      '../../etc/passwd',
+      /session id "..\/..\/etc\/passwd" must be of 1 to 128 letters, digits, "-" and "_"/,
+    ],
   ])('of %j is refused', async (id, told) => {
     const cwd = await createProject()
 
     expect(refusal(await dsh(['dsh.yml', '-p', 'hi', '--resume', id], { cwd }))).toMatch(told)
+  })
+
+  test('takes the beginning of an id, and lists the sessions when several begin so', async () => {
+    const cwd = await createProject()
+    const { sessionId } = await ask(cwd, 'one')
+    copySession(cwd, sessionId, `${sessionId}-copy`)
+    copySession(cwd, sessionId, 'another')
+
+    expect((await ask(cwd, 'two', '--resume', 'an')).answer).toBe('turn 2: two')
+    expect((await ask(cwd, 'two', '--resume', sessionId)).answer).toBe('turn 2: two')
+    const beginning = sessionId.slice(0, 8)
+    const told = refusal(await dsh(['dsh.yml', '-p', 'hi', '--resume', beginning], { cwd }))
+
+    expect(told.split('\n')).toEqual([
+      `dsh: "${beginning}" begins several sessions, write more of the id:`,
+      `  ${sessionId}`,
+      `  ${sessionId}-copy`,
+      '',
+    ])
   })
 
   test('of a session that another process serves is refused, and names it', async () => {
@@ -321,6 +358,23 @@ turn ended: completed
     )
   })
 
+  test('prints the transcript of the only session whose id begins so', async () => {
+    const cwd = await createProject()
+    const { sessionId } = await ask(cwd, 'hello')
+    copySession(cwd, sessionId, 'x-1')
+    copySession(cwd, sessionId, 'x-2')
+
+    const begun = await dsh(['sessions', 'show', sessionId.slice(0, 8), '--root', 'kept'], { cwd })
+    const several = await dsh(['sessions', 'show', 'x', '--root', 'kept'], { cwd })
+    const none = await dsh(['sessions', 'show', 'nope', '--root', 'kept'], { cwd })
+
+    expect(begun.stdout).toContain(`session ${sessionId}\n`)
+    expect(refusal(several)).toBe(
+      'dsh: "x" begins several sessions, write more of the id:\n  x-1\n  x-2\n',
+    )
+    expect(refusal(none)).toMatch(/: "dsh sessions --root .*kept" lists those that are there\n$/)
+  })
+
   test('looks into the state folder when no other is given', async () => {
     const cwd = await createProject()
     const { sessionId } = await ask(cwd, 'hello')
@@ -356,7 +410,7 @@ turn ended: completed
     [['--rot', 'x'], "unknown option '--rot'"],
     [['--root', 'nowhere'], '--root "nowhere" does not exist: give a folder'],
     [['show', 'unknown', '--root', '.'], 'no session "unknown" in '],
-    [['--root', '.', 'show', '../x'], 'session id "../x" must match'],
+    [['--root', '.', 'show', '../x'], 'session id "../x" must be of 1 to 128 letters'],
   ])('with %j is refused', async (args, told) => {
     const cwd = await project()
 

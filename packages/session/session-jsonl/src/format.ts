@@ -14,7 +14,10 @@ const idPattern = /^[A-Za-z0-9_-]{1,128}$/
 /** @throws SessionFileError `INVALID_SESSION_ID`: an id becomes a file name. */
 export function fileOf(root: string, id: SessionId): string {
   if (!idPattern.test(id)) {
-    throw new SessionFileError('INVALID_SESSION_ID', `session id "${id}" must match ${idPattern}`)
+    throw new SessionFileError(
+      'INVALID_SESSION_ID',
+      `session id "${id}" must be of 1 to 128 letters, digits, "-" and "_"`,
+    )
   }
   return join(root, `${id}${extension}`)
 }

@@ -8,6 +8,7 @@ import { FileStore } from './store.ts'
 
 export { SessionFileError, type SessionFileErrorCode } from './errors.ts'
 export { formatVersion } from './format.ts'
+export { idsIn } from './glance.ts'
 export { parseSession, readSession, type SessionFile } from './reader.ts'
 export * from './summary.ts'
 

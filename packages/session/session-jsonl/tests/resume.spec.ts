@@ -333,8 +333,8 @@ describe('a child that is resumed', () => {
 describe('a session that cannot be resumed', () => {
   test.each([
     ['unknown', 'UNKNOWN_SESSION no session "unknown" in '],
-    ['../one', 'INVALID_SESSION_ID session id "../one" must match '],
-    ['/etc/passwd', 'INVALID_SESSION_ID session id "/etc/passwd" must match '],
+    ['../one', 'INVALID_SESSION_ID session id "../one" must be of 1 to 128 letters'],
+    ['/etc/passwd', 'INVALID_SESSION_ID session id "/etc/passwd" must be of 1 to 128 letters'],
   ])('is one with the id %j', async (id, refusal) => {
     const { ctx } = await createKnowing()
 

@@ -175,7 +175,7 @@ describe('FileStore', () => {
     const { store } = await createStore()
 
     expect(() => store.open(createSession({ id: idOf('../one') }))).toThrow(
-      'session id "../one" must match',
+      'session id "../one" must be of 1 to 128 letters',
     )
   })
 

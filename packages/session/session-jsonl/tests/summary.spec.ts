@@ -166,7 +166,7 @@ describe('listSessions', () => {
     expect(problems.toSorted()).toEqual([
       expect.stringContaining(`${join(root, 'broken.jsonl')}:1: the session cannot be read`),
       'EISDIR: illegal operation on a directory, read',
-      expect.stringContaining('session id "bad name" must match'),
+      expect.stringContaining('session id "bad name" must be of 1 to 128 letters'),
     ])
   })
 
