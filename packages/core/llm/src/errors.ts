@@ -1,5 +1,6 @@
 /** The error that every package derives from, and the codes of the model seam. */
 import { inspect } from 'node:util'
+import type { Failure } from './types.ts'
 
 const brand = Symbol.for('dsh.error')
 
@@ -15,15 +16,38 @@ export class HarnessError<Code extends string = string> extends Error {
   }
 }
 
-/** Tells a {@link HarnessError} by its brand: `instanceof` fails across copies of this package. */
+/** Tells a {@link HarnessError} by its brand: `instanceof` fails across copies of this package. Never throws. */
 export function isHarnessError(value: unknown): value is HarnessError {
-  return typeof value === 'object' && value !== null && brand in value
+  return codeOf(value) !== undefined
+}
+
+/** What was thrown, as data; `code` serves for what carries none. Never throws. */
+export function failureOf(error: unknown, code: string): Failure {
+  return { code: codeOf(error) ?? code, message: messageOf(error) }
 }
 
 /** The text of anything that was thrown; never empty for an error, and never throws. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error) return error.message || error.name
-  return typeof error === 'string' ? error : inspect(error, { depth: 1 })
+  try {
+    if (typeof error === 'string') return error
+    if (!(error instanceof Error)) return inspect(error, { depth: 1 })
+    // The type promises a text; whoever threw may not have kept it.
+    const text: unknown = error.message || error.name || 'Error'
+    return typeof text === 'string' ? text : inspect(text, { depth: 1 })
+  } catch {
+    return 'an error that cannot be read'
+  }
+}
+
+function codeOf(value: unknown): string | undefined {
+  try {
+    if (typeof value !== 'object' || value === null || !(brand in value)) return undefined
+    const { code } = value as { code?: unknown }
+    return typeof code === 'string' ? code : undefined
+  } catch {
+    // A getter or a proxy that throws.
+    return undefined
+  }
 }
 
 /** Codes of the model seam; all but the first two reach a caller inside a finish chunk. */

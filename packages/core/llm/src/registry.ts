@@ -1,6 +1,6 @@
 /** The models of a context, as a plain object that hot paths may hold. */
-import { isHarnessError, LlmError, messageOf } from './errors.ts'
-import type { Failure, ModelAdapter, ModelInfo, ModelRequest, StreamChunk } from './types.ts'
+import { failureOf, LlmError } from './errors.ts'
+import type { ModelAdapter, ModelInfo, ModelRequest, StreamChunk } from './types.ts'
 
 interface Served {
   readonly adapter: ModelAdapter
@@ -76,11 +76,6 @@ export class ModelRegistry {
       else yield { type: 'finish', reason: 'error', error: failureOf(error, 'MODEL_FAILED') }
     }
   }
-}
-
-/** What was thrown, as data; `code` serves for what carries none. */
-export function failureOf(error: unknown, code: string): Failure {
-  return { code: isHarnessError(error) ? error.code : code, message: messageOf(error) }
 }
 
 function unknownModel(model: string, known: readonly ModelInfo[]): LlmError {

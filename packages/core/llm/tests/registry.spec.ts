@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failureOf, LlmError, type ModelAdapter, ModelRegistry } from '../src/index.ts'
+import { LlmError, type ModelAdapter, ModelRegistry } from '../src/index.ts'
 import { collect, createAdapter, createRequest } from './helpers.ts'
 
 function registryWith(...adapters: ModelAdapter[]): ModelRegistry {
@@ -228,15 +228,5 @@ describe('ModelRegistry.stream', () => {
     for await (const _ of registry.stream(createRequest())) break
 
     expect(isClosed).toBe(true)
-  })
-})
-
-describe('failureOf', () => {
-  test('keeps the code of a typed error and gives others the code it is told', () => {
-    expect(failureOf(new LlmError('MODEL_TIMEOUT', 'silent'), 'OTHER')).toEqual({
-      code: 'MODEL_TIMEOUT',
-      message: 'silent',
-    })
-    expect(failureOf('thrown text', 'OTHER')).toEqual({ code: 'OTHER', message: 'thrown text' })
   })
 })

@@ -1,5 +1,5 @@
 /** Carries out one tool call; whatever happens becomes its result. */
-import { type ImageBlock, isHarnessError, messageOf, type TextBlock } from '@deepseek-ai/dsh-llm'
+import { failureOf, type ImageBlock, type TextBlock } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { errorResult, textResult } from './results.ts'
 import type { ToolTable } from './table.ts'
@@ -86,6 +86,6 @@ function isBlock(block: Partial<TextBlock | ImageBlock> | null): boolean {
 
 function failedResult(call: ToolCall, error: unknown): ToolResult {
   if (call.signal.aborted) return abortedResult(call.name)
-  const code = isHarnessError(error) ? error.code : 'TOOL_FAILED'
-  return errorResult(code, `tool "${call.name}" failed: ${messageOf(error)}`)
+  const { code, message } = failureOf(error, 'TOOL_FAILED')
+  return errorResult(code, `tool "${call.name}" failed: ${message}`)
 }

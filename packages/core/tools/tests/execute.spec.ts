@@ -28,6 +28,12 @@ const returning =
   () =>
     Promise.resolve(value as string)
 
+const unreadable: unknown = Object.defineProperty(new Error('x'), 'message', {
+  get: () => {
+    throw new Error('not for reading')
+  },
+})
+
 describe('executeCall', () => {
   test('makes a successful result of a text', async () => {
     const result = await execute({})
@@ -141,6 +147,13 @@ describe('executeCall', () => {
       'TOOL_FAILED',
       '[Object: null prototype]',
     ],
+    [
+      'an error whose code is no text',
+      Object.assign(new LlmError('MODEL_AUTH', 'no key'), { code: () => 1 }),
+      'TOOL_FAILED',
+      'no key',
+    ],
+    ['an error that cannot be read', unreadable, 'TOOL_FAILED', 'an error that cannot be read'],
   ])('makes a result of a tool that throws %s', async (_, thrown, code, message) => {
     const rejects = await execute({ execute: () => Promise.reject(thrown) })
     const throws = await execute({
