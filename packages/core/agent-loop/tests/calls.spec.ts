@@ -1,8 +1,10 @@
+import type { Context } from '@deepseek-ai/cordis'
 import type { FinishReason } from '@deepseek-ai/dsh-llm'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
 import type { Tool } from '@deepseek-ai/dsh-tools'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { createDriver } from '../src/index.ts'
 import {
   createHeldTool,
   createHost,
@@ -25,6 +27,10 @@ const returning =
   (value: unknown): Tool['execute'] =>
   () =>
     Promise.resolve(value as string)
+
+function fail(): never {
+  throw new Error('not for reading')
+}
 
 /** A result with something besides its text. */
 const resultWith = (extra: object): object => ({
@@ -187,6 +193,38 @@ describe('runCalls', () => {
       expect(model.requests).toHaveLength(1)
     },
   )
+
+  test('gives a call its result also when the executor rejects', async () => {
+    const { ctx } = await createHost([{ calls: calls('a#1', 'a#2') }, 'done'])
+    const { llm, sessions, systemPrompt, logger, root } = ctx
+    const tools = { table: ctx.tools.table, run: async () => fail() }
+    const broken = { llm, sessions, systemPrompt, logger, root, tools } as unknown as Context
+    const driver = createDriver(broken, { abortGraceMs: 1000, stopGraceMs: 1000 })
+    const session = ctx.sessions.table.prepare({ cwd: '/' })
+    const options = { model: 'scripted', maxSteps: 5 }
+    const agent = driver.create({ session, options, toolScope: undefined })
+
+    const end = await agent.send('go')
+
+    expect(end).toEqual({ reason: 'completed' })
+    expect(resultsOf(agent)).toEqual(['1: TOOL_FAILED', '2: TOOL_FAILED'])
+  })
+
+  test('gives a call its result also when what was thrown, or returned, cannot be read', async () => {
+    const { ctx, createAgent } = await createHost([{ calls: calls('a#1', 'b#2') }, 'done'])
+    const thrown = Object.defineProperty(new Error('x'), 'message', { get: fail })
+    let reads = 0
+    const read = (): object => (reads++ < 2 ? [] : fail())
+    const returned = Object.defineProperty({ isError: false }, 'content', { get: read })
+    ctx.tools.register(createTool('a', () => Promise.reject(thrown)))
+    ctx.tools.register(createTool('b', returning(returned)))
+    const agent = createAgent()
+
+    const end = await agent.send('go')
+
+    expect(end).toEqual({ reason: 'completed' })
+    expect(resultsOf(agent)).toEqual(['1: TOOL_FAILED', '2: INVALID_RESULT'])
+  })
 
   test('executes the calls of a message that finished with stop', async () => {
     const { ctx, createAgent } = await createHost([
