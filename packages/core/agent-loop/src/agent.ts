@@ -7,11 +7,11 @@ import {
   type AgentStatus,
   type DrivenAgent,
 } from '@deepseek-ai/dsh-agent'
-import type { UserContent } from '@deepseek-ai/dsh-llm'
+import { failureOf, type UserContent } from '@deepseek-ai/dsh-llm'
 import { freezeJson, type Session, type SessionId, type TurnEnd } from '@deepseek-ai/dsh-session'
 import type { ToolScope } from '@deepseek-ai/dsh-tools'
 import { runTurn } from './turn.ts'
-import type { LoopServices } from './types.ts'
+import type { LoopServices, Turn } from './types.ts'
 
 interface Input {
   readonly content: UserContent
@@ -94,7 +94,7 @@ export class LoopAgent implements DrivenAgent {
     // Set first: whoever hears of the cancel may send input.
     this.isStopped = true
     this.cancel('the agent was disposed')
-    await this.disposeTied()
+    while (this.callbacks.size > 0) await this.disposeTied()
     await this.whenIdle()
     await this.whenNothingIsLeft()
     // Calls that were slow to end may have tied something meanwhile.
@@ -138,7 +138,7 @@ export class LoopAgent implements DrivenAgent {
     if (batch[0]?.isCancelled === true) controller.abort(batch[0].cancelReason)
     this.controller = controller
     const taken = [...batch]
-    const end = await runTurn({
+    const end = await this.run({
       agent: this,
       services: this.services,
       options: this.options,
@@ -162,6 +162,16 @@ export class LoopAgent implements DrivenAgent {
     for (const { settle } of taken) settle(end)
   }
 
+  /** A turn promises never to reject; input that is never settled would hang whoever waits for it. */
+  private async run(turn: Turn): Promise<TurnEnd> {
+    try {
+      return await runTurn(turn)
+    } catch (error) {
+      this.services.warn(`a turn of agent "${this.id}" broke off`, error)
+      return { reason: 'error', error: failureOf(error, 'TURN_FAILED') }
+    }
+  }
+
   /** The inputs at the head of the inbox that share a fate: all cancelled, or none. */
   private takeBatch(): Input[] {
     const isCancelled = this.inbox[0]?.isCancelled
@@ -175,13 +185,11 @@ export class LoopAgent implements DrivenAgent {
   }
 
   private async disposeTied(): Promise<void> {
-    while (this.callbacks.size > 0) {
-      const callbacks = [...this.callbacks]
-      this.callbacks.clear()
-      for (const result of await Promise.allSettled(callbacks.map(async (call) => call()))) {
-        if (result.status === 'fulfilled') continue
-        this.services.warn(`something tied to agent "${this.id}" was not disposed`, result.reason)
-      }
+    const callbacks = [...this.callbacks]
+    this.callbacks.clear()
+    for (const result of await Promise.allSettled(callbacks.map(async (call) => call()))) {
+      if (result.status === 'fulfilled') continue
+      this.services.warn(`something tied to agent "${this.id}" was not disposed`, result.reason)
     }
   }
 

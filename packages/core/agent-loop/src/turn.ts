@@ -1,6 +1,6 @@
 /** One turn: from accepted input to exactly one `turn/end`, whatever throws. */
 import { type Failure, failureOf } from '@deepseek-ai/dsh-llm'
-import type { TurnEnd } from '@deepseek-ai/dsh-session'
+import type { Session, TurnEnd } from '@deepseek-ai/dsh-session'
 import { runCalls } from './calls.ts'
 import { ask, type Reply } from './reply.ts'
 import type { Turn } from './types.ts'
@@ -9,8 +9,7 @@ import type { Turn } from './types.ts'
 export async function runTurn(turn: Turn): Promise<TurnEnd> {
   open(turn)
   const end = await runSteps(turn).catch((error: unknown) => endOf(turn, error))
-  await close(turn, end)
-  return end
+  return close(turn, end)
 }
 
 async function runSteps(turn: Turn): Promise<TurnEnd> {
@@ -76,11 +75,24 @@ function open({ agent, options, input }: Turn): void {
   for (const content of input) session.append('user/message', { content })
 }
 
-async function close({ agent, services }: Turn, end: TurnEnd): Promise<void> {
-  agent.session.append('turn/end', end)
+async function close({ agent, services }: Turn, end: TurnEnd): Promise<TurnEnd> {
+  const logged = logEnd(agent.session, end)
   try {
     await services.sessions.flush(agent.session)
   } catch (error) {
     services.warn(`the last turn of session "${agent.id}" was not stored`, error)
+  }
+  return logged
+}
+
+/** @returns what was logged: an end that no log can hold becomes an error. */
+function logEnd(session: Session, end: TurnEnd): TurnEnd {
+  try {
+    session.append('turn/end', end)
+    return end
+  } catch (error) {
+    const instead: TurnEnd = { reason: 'error', error: failureOf(error, 'TURN_FAILED') }
+    session.append('turn/end', instead)
+    return instead
   }
 }

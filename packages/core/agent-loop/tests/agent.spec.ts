@@ -509,6 +509,24 @@ describe('dispose', () => {
   })
 })
 
+describe('a turn that cannot be opened', () => {
+  test('ends its input with an error, and the agent goes on', async () => {
+    const { createAgent } = await createHost(['fine'])
+    const agent = createAgent()
+    const { options } = agent
+
+    Object.assign(agent, { options: { model: () => 'no text', maxSteps: 1 } })
+    const end = await agent.send('first')
+    Object.assign(agent, { options })
+    const next = await agent.send('second')
+
+    expect(end).toMatchObject({ reason: 'error', error: { code: 'NOT_JSON' } })
+    expect(next).toEqual({ reason: 'completed' })
+    await agent.whenIdle()
+    expect(agent.status).toBe('idle')
+  })
+})
+
 describe('onDispose', () => {
   test('calls what is tied to the agent after the cancel, and waits for it', async () => {
     const host = await createHost([{ text: 'working', until: forever }])

@@ -1,7 +1,8 @@
+import { type Failure, LlmError } from '@deepseek-ai/dsh-llm'
 import { scriptedModel } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { createHost, createTool, storyOf } from './helpers.ts'
+import { createAdapter, createHost, createTool, storyOf, streamOf } from './helpers.ts'
 
 describe('runTurn', () => {
   test('asks the model until it calls no more tools, and logs every step of it', async () => {
@@ -265,5 +266,40 @@ describe('runTurn', () => {
 
     expect(gone).toMatchObject({ reason: 'error', error: { code: 'UNKNOWN_MODEL' } })
     expect(back).toEqual({ reason: 'completed' })
+  })
+
+  test.each<[string, unknown, Failure]>([
+    [
+      'message is no text',
+      Object.defineProperty(new Error('x'), 'message', { value: { f() {} } }),
+      { code: 'MODEL_FAILED', message: '{ f: [Function: f] }' },
+    ],
+    [
+      'code is no text',
+      Object.assign(new LlmError('MODEL_AUTH', 'no key'), { code: () => 1 }),
+      { code: 'MODEL_FAILED', message: 'no key' },
+    ],
+  ])('ends with an error whose %s, and the agent goes on', async (_, thrown, error) => {
+    const { ctx, createAgent } = await createHost([])
+    const stream = (): never => {
+      throw thrown
+    }
+    ctx.llm.registerAdapter(createAdapter(stream))
+    const agent = createAgent({ options: { model: 'custom' } })
+
+    expect(await agent.send('go')).toEqual({ reason: 'error', error })
+    expect(await agent.send('again')).toEqual({ reason: 'error', error })
+  })
+
+  test('ends with an error when no log can hold the failure that the model tells', async () => {
+    const { ctx, createAgent } = await createHost([])
+    const error = { code: 'MODEL_FAILED', message: () => 'no text' } as unknown as Failure
+    ctx.llm.registerAdapter(
+      createAdapter(() => streamOf([{ type: 'finish', reason: 'error', error }])),
+    )
+    const agent = createAgent({ options: { model: 'custom' } })
+
+    expect(await agent.send('go')).toMatchObject({ reason: 'error', error: { code: 'NOT_JSON' } })
+    expect(storyOf(agent).at(-1)).toBe('turn ends: error')
   })
 })
