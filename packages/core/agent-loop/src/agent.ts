@@ -97,8 +97,8 @@ export class LoopAgent implements DrivenAgent {
     while (this.callbacks.size > 0) await this.disposeTied()
     await this.whenIdle()
     await this.whenNothingIsLeft()
-    // Calls that were slow to end may have tied something meanwhile.
-    await this.disposeTied()
+    // Calls that were slow to end may have tied something meanwhile, up to the tick of this check.
+    while (this.callbacks.size > 0) await this.disposeTied()
     this.setStatus('disposed')
   }
 

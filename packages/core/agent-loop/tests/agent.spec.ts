@@ -606,6 +606,27 @@ describe('onDispose', () => {
     expect(childDisposed).toHaveBeenCalledOnce()
   })
 
+  test('refuses or disposes what is tied to the agent in any microtask of its end', async () => {
+    const { ctx } = await createHost([])
+    const outcomes: string[] = []
+    while (outcomes.at(-1) !== 'refused') {
+      const { agent, dispose } = ctx.agents.create({ cwd: '/' })
+      let outcome = 'lost'
+      const disposal = dispose()
+      for (let tick = 0; tick < outcomes.length; tick += 1) await Promise.resolve()
+      try {
+        agent.onDispose(async () => void (outcome = 'disposed'))
+      } catch {
+        outcome = 'refused'
+      }
+      await disposal
+      outcomes.push(outcome)
+    }
+
+    expect(outcomes.length).toBeGreaterThan(1)
+    expect(outcomes).not.toContain('lost')
+  })
+
   test('refuses to tie anything to an agent that is gone', async () => {
     const { ctx } = await createHost([])
     const { agent, dispose } = ctx.agents.create({ id: 'one' as SessionId, cwd: '/' })
