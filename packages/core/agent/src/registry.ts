@@ -155,7 +155,10 @@ export class AgentRegistry {
 function onlyModel(models: ModelRegistry): string {
   const [first, ...others] = models.list()
   if (first === undefined) {
-    throw new AgentError('NO_MODEL', 'no model is registered: load a model adapter')
+    throw new AgentError(
+      'NO_MODEL',
+      'no model is registered: add an entry for a model adapter, "@deepseek-ai/dsh-llm-ai-sdk", or "@deepseek-ai/dsh-llm-scripted" for a script',
+    )
   }
   if (others.length > 0) {
     const names = [first, ...others].map(({ name }) => name).join(', ')

@@ -86,7 +86,10 @@ describe('AgentRegistry.create', () => {
       'no model is registered',
       { adapters: [] },
       { cwd: '/' },
-      new AgentError('NO_MODEL', 'no model is registered: load a model adapter'),
+      new AgentError(
+        'NO_MODEL',
+        'no model is registered: add an entry for a model adapter, "@deepseek-ai/dsh-llm-ai-sdk", or "@deepseek-ai/dsh-llm-scripted" for a script',
+      ),
     ],
     [
       'several models are registered and none was chosen',
