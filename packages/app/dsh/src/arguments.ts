@@ -79,7 +79,8 @@ export function bareCommand(name: string, { stdout, stderr }: AppStreams): Comma
 
 const helpTail = `
 dsh sessions lists the stored sessions, dsh sessions show <id> prints one.
-Exit codes: 0 completed, 1 the agent failed, 2 usage or configuration, 130 interrupted.
+Exit codes: 0 completed, 1 the agent failed, 2 usage or configuration,
+129 after SIGHUP, 130 after SIGINT, 141 the reader of stdout has gone, 143 after SIGTERM.
 DSH_DEBUG=1 prints stack traces and everything that plugins log.`
 
 function requestOf({ prompt, output, cwd, model, resume }: Options): AppRequest {

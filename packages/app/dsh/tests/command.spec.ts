@@ -427,6 +427,10 @@ describe('help and version', () => {
     ]) {
       expect(help.stdout).toContain(option)
     }
+    const codes = help.stdout
+      .slice(help.stdout.indexOf('Exit codes'))
+      .match(/(?<=[:,]\s)\d+(?= \w)/g)
+    expect(codes).toEqual(['0', '1', '2', '129', '130', '141', '143'])
     expect(version).toMatchObject({ code: 0, stderr: '' })
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
