@@ -8,6 +8,8 @@ import type { Screen } from './screen.ts'
 import { blockText, formatMs, formatTokens, oneLine } from './text.ts'
 
 const redrawMs = 200
+/** Why a call failed does not always come first. */
+const failureRows = 3
 
 /** Shows the family on the screen until the returned function is called. */
 export function showChildren(ctx: Context, family: Family, screen: Screen): () => void {
@@ -61,7 +63,10 @@ export function showEvent(screen: Screen, event: SessionEvent, options: ShowOpti
     case 'tool/result': {
       const { name, content, isError } = event.data
       if (!isError) break
-      screen.line(oneLine(`! ${name}: ${blockText(content)}`, screen.columns), 'yellow')
+      screen.line(
+        oneLine(`! ${name}: ${blockText(content)}`, failureRows * screen.columns),
+        'yellow',
+      )
       break
     }
     default:

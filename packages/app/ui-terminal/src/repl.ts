@@ -64,7 +64,9 @@ class Repl {
   async run(): Promise<number> {
     if (this.serving.control.signal.aborted) return 0
     const { model, id } = this.agent
-    this.screen.line(oneLine(`model ${model}, session ${id}, /help`, this.screen.columns), 'dim')
+    const isStored = this.serving.ctx.sessions.table.isStored(id)
+    const session = isStored ? `session ${id}` : 'session not stored'
+    this.screen.line(oneLine(`model ${model}, ${session}, /help`, this.screen.columns), 'dim')
     const lines = this.lines[Symbol.asyncIterator]()
     while (true) {
       this.ask()

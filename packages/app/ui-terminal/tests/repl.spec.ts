@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { gate, scriptedModel, waitFor } from '@deepseek-ai/dsh-testkit'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { booted, createTerminal } from './helpers.ts'
 
 const ctrlC = '\u0003'
@@ -124,6 +125,58 @@ describe('the REPL', () => {
     expect(await code).toBe(0)
   })
 
+  test('gives the reason of a failure the room that it needs', async () => {
+    const { type, shows, app, code } = await serving([{ calls: [{ name: 'fails' }] }, 'done'])
+    app.ctx.tools.register({
+      name: 'fails',
+      description: '',
+      parameters: z.object({}),
+      execute: async () => ({
+        content: [{ type: 'text', text: `${'a long preface '.repeat(6)}\nReason: no luck` }],
+        isError: true,
+        code: 'FAILED',
+      }),
+    })
+
+    type('hi\r')
+    await shows(/! fails: a long preface .*preface Reason: no luck\n/)
+    await shows('done\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+  })
+
+  test('names its session when that is stored', async () => {
+    const terminal = createTerminal()
+    const app = await booted(terminal)
+    app.ctx.llm.registerAdapter(scriptedModel(['x']))
+    const settled = Promise.resolve()
+    app.ctx.sessions.registerStore({
+      open: () => {},
+      append: () => {},
+      flush: () => settled,
+      close: () => settled,
+      load: () => Promise.reject(new Error('nothing is loaded here')),
+    })
+
+    const code = app.begin()
+    await terminal.shows('> ')
+    const [agent] = app.ctx.agents.list()
+    terminal.type(ctrlD)
+    await code
+
+    expect(terminal.shown()).toContain(`session ${agent?.id}`)
+  })
+
+  test('says that its session is not stored', async () => {
+    const { type, shows, code } = await serving(['x'])
+
+    await shows('model scripted, session not stored, /help\n')
+    type(ctrlD)
+
+    expect(await code).toBe(0)
+  })
+
   test('shows reasoning when the config says so', async () => {
     const shy = await serving([{ reasoning: 'hmm', text: 'a' }])
     shy.type('hi\r')
@@ -217,7 +270,6 @@ describe('children', () => {
           : `${task} done`
       }),
     )
-    const { z } = await import('zod')
     app.ctx.tools.register({
       name: 'wait',
       description: 'waits',
@@ -275,7 +327,6 @@ describe('Ctrl-C', () => {
 
   test('leaves when it comes again while the turn is still ending', async () => {
     const { type, shows, code, app } = await serving([{ calls: [{ name: 'deaf' }] }])
-    const { z } = await import('zod')
     const door = gate()
     app.ctx.tools.register({
       name: 'deaf',
