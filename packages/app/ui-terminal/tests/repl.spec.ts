@@ -147,7 +147,7 @@ describe('the REPL', () => {
   })
 
   test('names its session when that is stored', async () => {
-    const terminal = createTerminal()
+    const terminal = createTerminal({ columns: 90 })
     const app = await booted(terminal)
     app.ctx.llm.registerAdapter(scriptedModel(['x']))
     const settled = Promise.resolve()
@@ -165,7 +165,7 @@ describe('the REPL', () => {
     terminal.type(ctrlD)
     await code
 
-    expect(terminal.shown()).toContain(`session ${agent?.id}`)
+    expect(terminal.shown()).toContain(`session ${agent?.id}, /help\n`)
   })
 
   test('says that its session is not stored', async () => {
