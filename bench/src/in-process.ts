@@ -1,4 +1,5 @@
 /** What is measured within one process: delegations, turns and forks. */
+import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,6 +103,7 @@ export async function stored(): Promise<Sample> {
           'on, CPU': second.cpu ?? 0,
           'off, wall': first.value,
           'on, wall': second.value,
+          'two bare files, wall': bareFiles(root),
         }
         return { value, parts }
       }),
@@ -109,6 +111,17 @@ export async function stored(): Promise<Sample> {
   } finally {
     await rm(root, { recursive: true, force: true })
   }
+}
+
+/** What the file system takes for a file of each of two sessions, in µs. */
+function bareFiles(root: string): number {
+  const count = 500
+  const data = 'x'.repeat(1000)
+  const begin = performance.now()
+  for (let index = 0; index < count * 2; index += 1) {
+    writeFileSync(join(root, `bare-${index}`), data)
+  }
+  return ((performance.now() - begin) * 1000) / count
 }
 
 /** A parent with that many turns behind it. */
