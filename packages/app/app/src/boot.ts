@@ -48,6 +48,8 @@ export interface App {
   show(text: string): boolean
   /** Disposes everything; waits at most `graceMs`. @returns whether all was gone by then. */
   dispose(graceMs?: number): Promise<boolean>
+  /** The names of the entries that are still on their way out. */
+  remaining(): string[]
 }
 
 const defaultGraceMs = 20_000
@@ -72,27 +74,37 @@ export async function boot(path: string, options: BootOptions = {}): Promise<App
   })
   ctx.logger.exporter(log)
   log.hold()
+  let root: Entry
   try {
-    await loadAll(ctx, file, options)
+    root = await loadAll(ctx, file, options)
   } catch (error) {
     log.release(false)
     await within(failedBootGraceMs, disposeAll(ctx, log))
     throw error
   }
   log.release(true)
-  return createApp(ctx, log)
+  return createApp(ctx, log, root)
 }
 
-function createApp(ctx: Context, log: StderrLog): App {
+function createApp(ctx: Context, log: StderrLog, root: Entry): App {
   const { slot, request: first } = ctx.app
   const { loader } = ctx
   let disposal: Promise<void> | undefined
+  let leaving: { readonly name: string; readonly entry: Entry }[] = []
+  const begin = (): Promise<void> => {
+    // The loader forgets them on the way.
+    const own = [...loader.entries()].filter(isOwn)
+    leaving = own.map((entry) => ({ name: nameOf(entry, root), entry }))
+    return disposeAll(ctx, log)
+  }
   return {
     ctx,
     serve: (signal, request = first) => slot.serve(request, signal, () => quiet(ctx, loader)),
     interrupt: () => slot.interrupt(),
     show: (text) => slot.log(text),
-    dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= disposeAll(ctx, log))),
+    dispose: (graceMs = defaultGraceMs) => within(graceMs, (disposal ??= begin())),
+    remaining: () =>
+      leaving.filter(({ entry }) => entry.fiber?.inertia !== undefined).map(({ name }) => name),
   }
 }
 
@@ -108,7 +120,8 @@ export async function within(deadlineMs: number, promise: Promise<unknown>): Pro
   }
 }
 
-async function loadAll(ctx: Context, file: string, options: BootOptions): Promise<void> {
+/** @returns the entry of the yml itself. */
+async function loadAll(ctx: Context, file: string, options: BootOptions): Promise<Entry> {
   ctx.baseUrl = pathToFileURL(join(dirname(file), '/')).href
   const { output = 'text', cwd = process.cwd(), ...rest } = options.request ?? {}
   await ctx.plugin(Loader)
@@ -122,6 +135,7 @@ async function loadAll(ctx: Context, file: string, options: BootOptions): Promis
   const problems = await problemsOf(loader, root)
   if (problems.length > 0) throw bootFailed(file, problems)
   watchChanges(ctx, root)
+  return root
 }
 
 /** Settles when nothing is being loaded any more. */
@@ -156,9 +170,13 @@ async function quiet(ctx: Context, loader: Loader): Promise<void> {
 
 function busyEntries(ctx: Context): Entry[] {
   return [...ctx.loader.entries()].filter(
-    ({ fiber, subtree }) =>
-      subtree === undefined && (fiber === undefined || fiber.inertia !== undefined),
+    (entry) => isOwn(entry) && (entry.fiber === undefined || entry.fiber.inertia !== undefined),
   )
+}
+
+/** Whether it is more than a file or a group of others. */
+function isOwn({ subtree, subgroup }: Entry): boolean {
+  return subtree === undefined && subgroup === undefined
 }
 
 function bootFailed(file: string, problems: readonly Problem[]): AppError {

@@ -81,16 +81,24 @@ async function problemsOfEntry(entry: Entry): Promise<Problem[]> {
   if (isDisabled) return []
   const { fiber } = entry
   if (fiber === undefined) return [{ kind: 'failed', text: importProblem(entry) }]
-  const unknown = unknownKeys(schemaOf(fiber), entry.options.config).map(
-    ({ path, known }): Problem => ({ kind: 'silent', text: unknownKey('config key', path, known) }),
-  )
+  const unknown = unknownKeys(schemaOf(fiber), entry.options.config)
+  const silent = unknown.map(({ path, known }): Problem => ({
+    kind: 'silent',
+    text: unknownKey('config key', path, known),
+  }))
   const failure = await failureOf(fiber)
-  if (failure !== undefined)
-    return [...unknown, { kind: 'failed', text: failureText(entry, fiber, failure) }]
+  if (failure !== undefined) {
+    const text = failureText(entry, fiber, failure)
+    // Some plugins look for unknown keys themselves.
+    const isSaid = unknown.some(({ path }) =>
+      text.includes(`unknown key "${path.slice(path.lastIndexOf('.') + 1)}"`),
+    )
+    return isSaid ? silent : [...silent, { kind: 'failed', text }]
+  }
   const state: number = fiber.state
   return state === pendingState
-    ? [...unknown, { kind: 'silent', text: waitProblem(entry, fiber) }]
-    : unknown
+    ? [...silent, { kind: 'silent', text: waitProblem(entry, fiber) }]
+    : silent
 }
 
 function schemaOf(fiber: Fiber): SchemaNode | undefined {
@@ -141,8 +149,8 @@ function configProblem(error: unknown): string {
     .map((line) => {
       const [, , message = line.trim(), path] =
         /^ +- (\$\S* )?(.*?)(?: \(at (.*)\))?$/.exec(line) ?? []
-      const safe =
-        path !== undefined && secretName.test(path) ? message.replace(/ but got .*/, '') : message
+      const isSecret = path !== undefined && secretName.test(path)
+      const safe = message.replace(/ but got (.*)$/, isSecret ? '' : ' but got "$1"')
       return path === undefined ? `config: ${safe}` : `config key "${path}": ${safe}`
     })
     .join('\n')

@@ -94,14 +94,22 @@ describe('boot', () => {
     await expect(booting).rejects.toMatchObject({ code: 'INTERRUPTED' })
   })
 
-  test('waits for the disposal no longer than it is told', async () => {
-    const path = await config('- name: ./stuck.ts\n', {
+  test('waits for the disposal no longer than it is told, and names what remains', async () => {
+    const yml =
+      '- name: ./a.ts\n- name: cordis:group\n  group: true\n  config:\n    - name: ./stuck.ts\n- { id: two, name: ./stuck.ts }\n'
+    const path = await config(yml, {
+      'a.ts': 'export function apply() {}\n',
       'stuck.ts':
         'export function apply(ctx) {\n  ctx.effect(() => () => new Promise(() => {}))\n}\n',
     })
     const app = await boot(path, createStreams())
 
+    expect(app.remaining()).toEqual([])
     expect(await app.dispose(20)).toBe(false)
+    expect(app.remaining()).toEqual([
+      'entry "./stuck.ts" (id "two")',
+      expect.stringMatching(/^entry "\.\/stuck\.ts" \(.*dsh\.yml:5\)$/) as string,
+    ])
   })
 
   test('prints what plugins warn of, short and after the boot', async () => {

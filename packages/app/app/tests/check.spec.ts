@@ -226,7 +226,7 @@ describe('the config of an entry', () => {
     const message = await refused(working.replace("core'", "core'\n  config: { maxSteps: many }"))
 
     expect(message).toMatch(
-      'entry "@deepseek-ai/dsh-agent-core": config key "maxSteps": expected number but got many',
+      'entry "@deepseek-ai/dsh-agent-core": config key "maxSteps": expected number but got "many"',
     )
 
     expect(message.split('\n')).toHaveLength(3)
@@ -257,6 +257,17 @@ describe('the config of an entry', () => {
       'entry "./nested.ts": unknown config key "list.1.nam" (did you mean "name"?',
     )
     expect(message).toMatch('entry "./nested.ts": unknown config key "map.x.deep.on" (known: off)')
+  })
+
+  test('tells once of an unknown key that the plugin has found too', async () => {
+    const filter = 'config: { provider: spawn, toolFilter: { alow: [x] } }'
+    const message = await refused(
+      `${working}- name: '@deepseek-ai/dsh-subagent'\n- name: '@deepseek-ai/dsh-tool-subagent'\n  ${filter}\n`,
+    )
+
+    expect(message.split('\n').slice(1)).toEqual([
+      '  entry "@deepseek-ai/dsh-tool-subagent": unknown config key "toolFilter.alow" (did you mean "allow"? Known: allow, deny)',
+    ])
   })
 
   test('accepts what one member of a union knows', async () => {

@@ -128,7 +128,9 @@ async function untilEnded(serving: Promise<number>, signal: AbortSignal): Promis
 }
 
 async function disposed(app: App, { stderr }: AppStreams): Promise<void> {
-  if (!(await app.dispose())) stderr.write('dsh: gave up waiting for what does not end\n')
+  if (await app.dispose()) return
+  const names = app.remaining().join(', ') || 'what was started'
+  stderr.write(`dsh: gave up waiting for ${names}, which does not end\n`)
 }
 
 /** A prompt of `-` is read from stdin. */

@@ -51,7 +51,7 @@ describe('the configuration', () => {
       'an invalid config key',
       working.replace("core'", "core'\n  config: { maxSteps: many }"),
       {},
-      'entry "@deepseek-ai/dsh-agent-core": config key "maxSteps": expected number but got many',
+      'entry "@deepseek-ai/dsh-agent-core": config key "maxSteps": expected number but got "many"',
     ],
     [
       'an unknown config key',
