@@ -9,6 +9,7 @@ import {
   type ToolCallBlock,
   type Usage,
 } from '@deepseek-ai/dsh-llm'
+import { loggableFinish, loggableInput, loggableMetadata, loggableUsage } from './loggable.ts'
 import type { Turn } from './types.ts'
 
 /** What the model answered. */
@@ -76,18 +77,17 @@ class Draft {
         break
       case 'reasoning-delta':
         this.grow('reasoning', chunk.text)
-        this.metadata = chunk.metadata ?? this.metadata
+        this.metadata = loggableMetadata(chunk.metadata) ?? this.metadata
         break
       case 'tool-call':
         this.endBlock()
         this.addCall(chunk)
         break
       case 'usage':
-        this.usage = chunk.usage
+        this.usage = loggableUsage(chunk.usage)
         break
       case 'finish':
-        this.finish = chunk.reason
-        this.error = chunk.error
+        ;({ finish: this.finish, error: this.error } = loggableFinish(chunk))
         break
     }
   }
@@ -121,20 +121,25 @@ class Draft {
     this.metadata = undefined
   }
 
-  /** Some models repeat or omit ids; within a message each call needs one of its own. */
-  private addCall({ callId, name, input, metadata }: Omit<ToolCallBlock, 'type'>): void {
-    let unique = callId || 'call'
-    for (let count = 2; this.callIds.has(unique); count += 1)
-      unique = `${callId || 'call'}-${count}`
-    this.callIds.add(unique)
+  private addCall(call: Omit<ToolCallBlock, 'type'>): void {
+    const metadata = loggableMetadata(call.metadata)
     const block: ToolCallBlock = {
       type: 'tool-call',
-      callId: unique,
-      name,
-      input,
+      callId: this.uniqueId(call.callId),
+      name: typeof call.name === 'string' ? call.name : '',
+      input: loggableInput(call.input),
       ...(metadata !== undefined && { metadata }),
     }
     this.content.push(block)
     this.calls.push(block)
+  }
+
+  /** Some models repeat or omit ids; within a message each call needs one of its own. */
+  private uniqueId(callId: unknown): string {
+    const id = typeof callId === 'string' && callId !== '' ? callId : 'call'
+    let unique = id
+    for (let count = 2; this.callIds.has(unique); count += 1) unique = `${id}-${count}`
+    this.callIds.add(unique)
+    return unique
   }
 }

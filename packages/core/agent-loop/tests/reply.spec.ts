@@ -1,4 +1,4 @@
-import type { FinishReason, StreamChunk } from '@deepseek-ai/dsh-llm'
+import type { FinishReason, JsonValue, StreamChunk } from '@deepseek-ai/dsh-llm'
 import type { TurnEnd } from '@deepseek-ai/dsh-session'
 import { describe, expect, test } from 'vitest'
 import { createAdapter, createHost, createTool, storyOf, streamOf } from './helpers.ts'
@@ -24,6 +24,14 @@ const call = (callId: string): Extract<StreamChunk, { type: 'tool-call' }> => ({
   name: 'work',
   input: {},
 })
+
+function nested(depth: number): JsonValue {
+  return Array.from({ length: depth }).reduce<JsonValue>((inner) => ({ a: inner }), 1)
+}
+
+function fail(): never {
+  throw new Error('not to be called')
+}
 
 describe('ask', () => {
   test('joins deltas to blocks, in the order in which they came', async () => {
@@ -142,14 +150,118 @@ describe('ask', () => {
     expect(storyOf(agent)).toContain('model: half (error)')
   })
 
-  test('ends with an error, and stays sound, when the reply is nothing that a log can hold', async () => {
-    const { end } = await logged([
-      call('a'),
-      { type: 'usage', usage: { inputTokens: Number.NaN, outputTokens: 0 } },
+  test.each<[string, unknown, string]>([
+    ['nested too deep', nested(150), JSON.stringify(nested(150))],
+    ['with a number that overflows', JSON.parse('{"n":1e999}'), '{"n":"Infinity"}'],
+    ['nested too deep for JSON.stringify', nested(100_000), '{ a: { a: [Object] } }'],
+    ['that is absent', undefined, 'undefined'],
+  ])('keeps the message of a call with an input %s, as the text of it', async (_, input, text) => {
+    const { data, end } = await logged([
+      { type: 'text-delta', text: 'precious' },
+      { ...call('a'), input: input as JsonValue },
+      call('b'),
+      { type: 'usage', usage },
       { type: 'finish', reason: 'tool-calls' },
     ])
 
-    expect(end).toMatchObject({ reason: 'error', error: { code: 'NOT_JSON' } })
+    expect(data).toEqual({
+      content: [
+        { type: 'text', text: 'precious' },
+        { type: 'tool-call', callId: 'a', name: 'work', input: text },
+        { type: 'tool-call', callId: 'b', name: 'work', input: {} },
+      ],
+      model: 'custom',
+      usage,
+      finish: 'tool-calls',
+    })
+    expect(end).toEqual({ reason: 'completed' })
+  })
+
+  test('keeps the message whatever the depth of an input', async () => {
+    const depths = Array.from({ length: 20 }, (_, index) => 90 + index)
+    const { data } = await logged([
+      ...depths.map((depth) => ({ ...call(`${depth}`), input: nested(depth) })),
+      { type: 'finish', reason: 'tool-calls' },
+    ])
+
+    const { content } = data as { content: { input: JsonValue }[] }
+    const kinds = content.map(({ input }) => typeof input)
+    expect(kinds).toEqual(depths.map((depth) => (depth <= 96 ? 'object' : 'string')))
+  })
+
+  test('tells the model what was wrong with an input that no log can hold', async () => {
+    const { ctx, model, createAgent } = await createHost([
+      { calls: [{ name: 'work', input: nested(150) }] },
+      'I see',
+    ])
+    ctx.tools.register(createTool('work'))
+
+    const end = await createAgent().send('go')
+
+    expect(end).toEqual({ reason: 'completed' })
+    expect(model.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      content: [{ isError: true, content: [{ text: expect.stringContaining('JSON object') }] }],
+    })
+  })
+
+  test('leaves out of metadata and usage what no log can hold', async () => {
+    const metadata = { api: { signature: 's', score: Number.NaN }, other: () => 1 }
+    const { data, end } = await logged([
+      { type: 'reasoning-delta', text: 'hm', metadata: metadata as never },
+      { ...call('a'), metadata: metadata as never },
+      { ...call('b'), metadata: 'odd' as never },
+      {
+        type: 'usage',
+        usage: { inputTokens: Number.NaN, outputTokens: 4, reasoningTokens: Infinity },
+      },
+      { type: 'finish', reason: 'tool-calls' },
+    ])
+
+    const kept = { api: { signature: 's' } }
+    expect(data).toEqual({
+      content: [
+        { type: 'reasoning', text: 'hm', metadata: kept },
+        { type: 'tool-call', callId: 'a', name: 'work', input: {}, metadata: kept },
+        { type: 'tool-call', callId: 'b', name: 'work', input: {} },
+      ],
+      model: 'custom',
+      usage: { inputTokens: 0, outputTokens: 4 },
+      finish: 'tool-calls',
+    })
+    expect(end).toEqual({ reason: 'completed' })
+  })
+
+  test.each<[string, object, object]>([
+    [
+      'call has neither a name nor an id',
+      { type: 'tool-call', input: {} },
+      { content: [{ callId: 'call', name: '' }] },
+    ],
+    [
+      'call has an id and a name that are no texts',
+      { ...call('a'), callId: fail, name: fail },
+      { content: [{ callId: 'call', name: '' }] },
+    ],
+    ['usage is nothing', { type: 'usage' }, { usage: { inputTokens: 0, outputTokens: 0 } }],
+    ['kind is unknown', { type: 'novelty' }, { content: [] }],
+  ])('logs a message with a chunk whose %s', async (_, chunk, expected) => {
+    const { data } = await logged([chunk as StreamChunk, { type: 'finish', reason: 'tool-calls' }])
+
+    expect(data).toMatchObject(expected)
+  })
+
+  test('ends with an error that names a reason to finish that is unknown', async () => {
+    const { data, end } = await logged([
+      { type: 'text-delta', text: 'kept' },
+      { type: 'finish', reason: 'length' as never },
+    ])
+
+    expect(data).toMatchObject({ content: [{ text: 'kept' }], finish: 'error' })
+    expect(end).toMatchObject({
+      reason: 'error',
+      error: { code: 'MODEL_FAILED', message: expect.stringContaining('"length"') },
+    })
   })
 
   test('announces deltas as they come, and logs none', async () => {

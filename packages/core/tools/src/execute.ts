@@ -48,7 +48,7 @@ async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Pro
   if (call.signal.aborted) return abortedResult(call.name)
   const parsed = tool.parameters.safeParse(call.input)
   if (!parsed.success) {
-    const problems = z.prettifyError(parsed.error)
+    const problems = typeof call.input === 'string' ? notAnObject : z.prettifyError(parsed.error)
     return errorResult(
       'INVALID_ARGUMENTS',
       `invalid arguments for tool "${call.name}":\n${problems}`,
@@ -62,6 +62,10 @@ async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Pro
     return failedResult(call, error)
   }
 }
+
+/** A text is what the model wrote where that could not be parsed, or kept. */
+const notAnObject =
+  '✖ Invalid input: expected a JSON object, nested less than 100 deep and with finite numbers, received string'
 
 /** Plain JavaScript can return anything: a call must get a result all the same, which can be read back. */
 function checked({ name }: ToolCall, result: ToolResult | string | undefined): ToolResult {

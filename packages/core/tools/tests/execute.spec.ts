@@ -120,7 +120,7 @@ describe('executeCall', () => {
   test.each([
     ['a missing argument', {}, 'at word'],
     ['a wrong type', { word: 1 }, 'at word'],
-    ['text that was no JSON', '{"word": ', 'expected object, received string'],
+    ['text that was no JSON', '{"word": ', 'expected a JSON object, nested less'],
   ])('refuses %s without running the tool', async (_, input, problem) => {
     const run = vi.fn<Tool['execute']>(async () => 'ran')
 
