@@ -1,5 +1,4 @@
 /** Makes of what a model or its adapter gave what a log can hold, so that no message is lost over it. */
-import { inspect } from 'node:util'
 import {
   type Failure,
   type FinishReason,
@@ -11,10 +10,10 @@ import {
 } from '@deepseek-ai/dsh-llm'
 import { freezeJson } from '@deepseek-ai/dsh-session'
 
-/** The arguments of a call; those that no log can hold become their text, as invalid JSON does. */
+/** The arguments of a call, absent ones being none; those that no log can hold become their text, as invalid JSON does. */
 export function loggableInput(input: unknown): JsonValue {
   try {
-    return frozen(input)
+    return frozen(input === undefined ? {} : input)
   } catch {
     return textOf(input)
   }
@@ -86,7 +85,7 @@ function textOf(input: unknown): string {
   } catch {
     // Nested too deep, circular, or of a kind that JSON does not know.
   }
-  return inspect(input, { depth: 1 })
+  return messageOf(input)
 }
 
 function isCount(value: unknown): value is number {

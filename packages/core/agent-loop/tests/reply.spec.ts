@@ -154,7 +154,7 @@ describe('ask', () => {
     ['nested too deep', nested(150), JSON.stringify(nested(150))],
     ['with a number that overflows', JSON.parse('{"n":1e999}'), '{"n":"Infinity"}'],
     ['nested too deep for JSON.stringify', nested(100_000), '{ a: { a: [Object] } }'],
-    ['that is absent', undefined, 'undefined'],
+    ['that JSON does not know', 7n, '7n'],
   ])('keeps the message of a call with an input %s, as the text of it', async (_, input, text) => {
     const { data, end } = await logged([
       { type: 'text-delta', text: 'precious' },
@@ -234,9 +234,9 @@ describe('ask', () => {
 
   test.each<[string, object, object]>([
     [
-      'call has neither a name nor an id',
-      { type: 'tool-call', input: {} },
-      { content: [{ callId: 'call', name: '' }] },
+      'call has neither name, id nor input',
+      { type: 'tool-call' },
+      { content: [{ callId: 'call', name: '', input: {} }] },
     ],
     [
       'call has an id and a name that are no texts',
