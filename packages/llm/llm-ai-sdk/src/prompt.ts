@@ -1,4 +1,5 @@
 /** From the session's messages to the prompt of the AI SDK. */
+import { createHash } from 'node:crypto'
 import type {
   LanguageModelV4FilePart,
   LanguageModelV4Message,
@@ -117,13 +118,23 @@ function assistantParts(block: AssistantContent[number]): AssistantPart[] {
       return [
         {
           type: 'tool-call',
-          toolCallId: block.callId,
-          toolName: block.name,
+          toolCallId: apiWord(block.callId),
+          toolName: apiWord(block.name),
           input: inputOf(block.input),
           ...optionsOf(block.metadata),
         },
       ]
   }
+}
+
+/**
+ * A tool name or call id in a form that every API takes, the same for the same text. Models make up
+ * names, and ids may come from another API: one that is refused would spoil every later request.
+ */
+function apiWord(text: string): string {
+  if (/^[a-zA-Z0-9_-]{1,64}$/.test(text)) return text
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 8)
+  return `${text.slice(0, 55).replace(/[^a-zA-Z0-9_-]/g, '_')}_${hash}`
 }
 
 /** APIs take objects only; what the model wrote instead is shown to it under a name. */
@@ -138,13 +149,17 @@ function optionsOf(metadata: JsonObject | undefined): { providerOptions?: Shared
 }
 
 function convertResult(block: ToolResultBlock, model: ModelInfo, provider: Provider): Converted {
-  const { callId: toolCallId, name: toolName, content, isError } = block
+  const { callId, name, content, isError } = block
   const images = content.filter((item) => item.type === 'image')
   const text = content
     .map((item) => (item.type === 'text' ? item.text : model.images === true ? '' : omitted(model)))
     .filter((line) => line !== '')
     .join('\n')
-  const result = { type: 'tool-result' as const, toolCallId, toolName }
+  const result = {
+    type: 'tool-result' as const,
+    toolCallId: apiWord(callId),
+    toolName: apiWord(name),
+  }
   if (images.length === 0 || model.images !== true) {
     return { result: { ...result, output: { type: isError ? 'error-text' : 'text', value: text } } }
   }

@@ -119,6 +119,36 @@ describe.each(everyProvider)('a prompt for %s', (provider) => {
     expect(JSON.stringify(body)).toContain('invalidArguments')
   })
 
+  test('shows names and ids that APIs refuse in a form that they take, alike in call and result', async () => {
+    const names = ['../../x', '', 'x'.repeat(300), 'functions.bash:0', 'functions_bash_0']
+    const messages: Message[] = [
+      userMessage('go'),
+      {
+        role: 'assistant',
+        content: names.map((name) => ({ type: 'tool-call', callId: name, name, input: {} })),
+      },
+      ...names.map((name): Message => {
+        const content = [{ type: 'text' as const, text: `no tool` }]
+        return {
+          role: 'tool',
+          content: [{ type: 'tool-result', callId: name, name, content, isError: true }],
+        }
+      }),
+    ]
+
+    const { body } = await sent(provider, { messages, tools: [lookTool] })
+    const again = await sent(provider, { messages, tools: [lookTool] })
+
+    const counts = new Map<string, number>()
+    for (const word of namesAndIds(body)) counts.set(word, (counts.get(word) ?? 0) + 1)
+    expect(again.body).toEqual(body)
+    for (const word of counts.keys()) expect(word).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+    // Each call has a name and an id of its own, and its result says the id again.
+    expect(counts.size).toBe(names.length)
+    expect(counts.has('functions_bash_0')).toBe(true)
+    for (const count of counts.values()) expect(count).toBeGreaterThanOrEqual(3)
+  })
+
   test('leaves out blank text and messages that have nothing else', async () => {
     const messages: Message[] = [
       userMessage('one'),
@@ -273,6 +303,16 @@ describe('the reasoning effort', () => {
     expect(JSON.stringify(body)).not.toMatch(/effort|thinking/)
   })
 })
+
+/** Every name of a call and every call id, wherever an API wants them. */
+function namesAndIds(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, item]: [string, unknown]) => {
+    if (key === 'tools' || typeof item === 'object') return key === 'tools' ? [] : namesAndIds(item)
+    const isName = /^(name|id|call_id|tool_call_id|tool_use_id)$/.test(key)
+    return isName && typeof item === 'string' ? [item] : []
+  })
+}
 
 /** A conversation in which two tools were called; the first answered with `block`. */
 function lookedAt(block: TextBlock | ImageBlock): Message[] {
