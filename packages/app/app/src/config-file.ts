@@ -73,7 +73,8 @@ export class ConfigFile extends Include {
       return
     }
     await super.refresh()
-    createNotify(ctx)('app/changed')
+    const notify = createNotify(ctx)
+    notify('app/changed')
   }
 }
 
