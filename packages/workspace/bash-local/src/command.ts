@@ -62,7 +62,7 @@ function startShell({ shell, command, cwd, env, output, onOutput }: CommandSpec)
   const child = startProcess({
     command: shell,
     // The outer shell puts stderr into the same pipe as stdout: two pipes would lose the order.
-    args: ['-c', 'exec "$0" -c "$1" 2>&1', shell, command],
+    args: ['-c', 'exec "$0" -c -- "$1" 2>&1', shell, command],
     cwd,
     env,
   })

@@ -101,6 +101,14 @@ describe('LocalBash.execute', () => {
     expect((await run('echo "$0"', {}, bash)).output).toBe('/bin/sh\n')
   })
 
+  test.each(['/bin/bash', '/bin/sh'])('takes no command for an option of %s', async (shell) => {
+    const bash = createBash({ shell })
+
+    const { output } = await run('--version || echo none', {}, bash)
+
+    expect(output).toMatch(/ --version: .*not found\nnone\n$/)
+  })
+
   test('rejects when the folder is not there', async () => {
     await expect(run('true', { cwd: '/no/such/folder' })).rejects.toMatchObject({
       code: 'CWD_MISSING',
