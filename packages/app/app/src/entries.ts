@@ -138,7 +138,7 @@ export function unknownKey(kind: string, key: string, known: readonly string[]):
 
 /** A copy in which entries without an id have one from their name, so that an edit elsewhere leaves them running. */
 export function withIds(entries: readonly EntryOptions[]): EntryOptions[] {
-  const copies = withoutAliases([...entries])
+  const copies = entries.map((entry) => withoutAliases(entry))
   addIds(copies, new Set())
   return copies
 }

@@ -121,6 +121,22 @@ describe('the configuration file', () => {
     expect(await app.dispose()).toBe(true)
   })
 
+  test('bounds what aliases stand for in each entry, not in all of them', async () => {
+    const lists = [1, 2, 3].map(
+      (n) =>
+        `a${n}: &a${n} [${Array(10)
+          .fill(`*a${n - 1}`)
+          .join()}]`,
+    )
+    const many = `{ a0: &a0 [1,1,1,1,1,1,1,1,1,1], ${lists.join()}, b: [${Array(5).fill('*a3').join()}] }`
+    const path = await config(`- &e { name: ./model.ts, config: ${many} }\n- *e\n`, {
+      'model.ts': 'export function apply() {}\n',
+    })
+    const app = await boot(path, createStreams())
+
+    expect(await app.dispose()).toBe(true)
+  })
+
   test('refuses a .env that cannot be read', async () => {
     expect(await refused(working, { '.env/file': '' })).toMatch('".env" cannot be read')
   })
