@@ -25,11 +25,19 @@ const kindsOfInterest: ReadonlySet<unknown> = new Set<SessionUpdate['sessionUpda
   'usage_update',
 ])
 
-/** Whether the parameters of a session update hold one that {@link Transcript.add} heeds. */
-export function isOfInterest(params: unknown): boolean {
+/** The parameters of a session update as {@link Transcript.add} takes them; nothing when they hold no update. */
+export function paramsOfInterest(params: unknown): object | undefined {
   const { update } = (params ?? {}) as { update?: { sessionUpdate?: unknown } | null }
-  return kindsOfInterest.has(update?.sessionUpdate)
+  if (typeof update !== 'object' || update === null) return undefined
+  if (kindsOfInterest.has(update.sessionUpdate)) return params as object
+  return { ...(params as object), update: mereLife }
 }
+
+/** Stands for every kind that is not of interest, those that the SDK does not know among them. */
+const mereLife: SessionUpdate = { sessionUpdate: 'session_info_update' }
+
+/** A sign of life that says nothing. */
+const alive: SubagentActivity = { kind: 'text', text: '' }
 
 /** Turns session updates into activities, and keeps the last message that has text. */
 export class Transcript {
@@ -56,10 +64,12 @@ export class Transcript {
     switch (update.sessionUpdate) {
       case 'agent_message_chunk':
         if (update.content.type === 'text') this.addText(update.content.text, update.messageId)
+        else this.report(alive)
         break
       case 'agent_thought_chunk':
-        if (update.content.type !== 'text') break
-        this.report({ kind: 'reasoning', text: update.content.text })
+        if (update.content.type === 'text') {
+          this.report({ kind: 'reasoning', text: update.content.text })
+        } else this.report(alive)
         break
       case 'tool_call':
       case 'tool_call_update':
@@ -70,10 +80,11 @@ export class Transcript {
         break
       case 'usage_update':
         this.addUsage(update)
-        if (this.usage !== undefined) this.report({ kind: 'usage', usage: this.usage })
+        this.report(this.usage === undefined ? alive : { kind: 'usage', usage: this.usage })
         break
       default:
-      // Commands, modes and the like: nothing that a parent needs to know.
+        // Commands, modes and the like: nothing that a parent needs to know.
+        this.report(alive)
     }
   }
 
@@ -108,6 +119,7 @@ export class Transcript {
   }): void {
     const { toolCallId: callId, status, title } = call
     let tool = this.tools.get(callId)
+    const isOver = status === 'completed' || status === 'failed'
     if (tool === undefined) {
       tool = { name: call.name ?? call.kind ?? 'tool', isOver: false }
       this.tools.set(callId, tool)
@@ -115,8 +127,11 @@ export class Transcript {
       if (this.messageId === undefined) this.endMessage()
       const { name } = tool
       this.report({ kind: 'tool-start', callId, name, ...(title != null && { title }) })
+    } else if (tool.isOver || !isOver) {
+      // A tool that tells of its progress.
+      this.report(alive)
     }
-    if (tool.isOver || (status !== 'completed' && status !== 'failed')) return
+    if (tool.isOver || !isOver) return
     tool.isOver = true
     this.report({ kind: 'tool-end', callId, name: tool.name, isError: status === 'failed' })
   }

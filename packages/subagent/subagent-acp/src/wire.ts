@@ -2,7 +2,7 @@
 import { type AnyMessage, DEFAULT_MAX_MESSAGE_BYTES, type Stream } from '@agentclientprotocol/sdk'
 import type { ByteTail, CareProcess } from '@deepseek-ai/dsh-process'
 import { AcpChildError } from './errors.ts'
-import { isOfInterest } from './transcript.ts'
+import { paramsOfInterest } from './transcript.ts'
 
 const newline = 0x0a
 const brace = 0x7b
@@ -122,9 +122,11 @@ function accept(
   pending: Set<unknown>,
 ): AnyMessage | undefined {
   const { method, id, params, result } = message
-  if (method !== undefined) {
-    return method !== 'session/update' || isOfInterest(params) ? (message as AnyMessage) : undefined
+  if (method === 'session/update') {
+    const known = paramsOfInterest(params)
+    return known && ({ ...message, params: known } as AnyMessage)
   }
+  if (method !== undefined) return message as AnyMessage
   if (!pending.delete(id)) return undefined
   const isEmpty = 'result' in message && (typeof result !== 'object' || result === null)
   return (isEmpty ? { ...message, result: {} } : message) as AnyMessage

@@ -7,6 +7,9 @@ type Update = Parameters<Transcript['add']>[0]
 
 const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 3 }
 
+/** A sign of life that says nothing. */
+const alive = { kind: 'text', text: '' }
+
 function say(text: string, messageId?: string): Update {
   return { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, messageId }
 }
@@ -62,23 +65,40 @@ describe('Transcript', () => {
 
     expect(activities).toEqual([
       { kind: 'tool-start', callId: '1', name: 'execute', title: 'list files' },
+      alive,
       { kind: 'tool-end', callId: '1', name: 'execute', isError: true },
+      alive,
       { kind: 'tool-start', callId: '2', name: 'read' },
       { kind: 'tool-end', callId: '2', name: 'read', isError: false },
       { kind: 'tool-start', callId: '3', name: 'tool' },
     ])
   })
 
-  test('leaves out what is no text, and kinds that a parent need not know', () => {
+  test('takes a call that goes on for a sign of life', () => {
+    const update = { sessionUpdate: 'tool_call_update', toolCallId: '1' } as const
+    const output = { type: 'content', content: { type: 'text', text: 'half of it' } } as const
+
+    const { activities, text } = heard(
+      call('1'),
+      { ...update, status: 'in_progress' },
+      { ...update, content: [output] },
+    )
+
+    const start = { kind: 'tool-start', callId: '1', name: 'tool', title: 't' }
+    expect({ activities, text }).toEqual({ activities: [start, alive, alive], text: '' })
+  })
+
+  test('takes what is no text, and kinds that a parent need not know, for nothing but life', () => {
     const picture = { type: 'image', data: '', mimeType: 'image/png' } as const
 
     const { activities, text } = heard(
       { sessionUpdate: 'agent_message_chunk', content: picture },
       { sessionUpdate: 'agent_thought_chunk', content: picture },
+      { sessionUpdate: 'usage_update', used: 1, size: 2 },
       { sessionUpdate: 'current_mode_update', currentModeId: 'ask' },
     )
 
-    expect({ activities, text }).toEqual({ activities: [], text: '' })
+    expect({ activities, text }).toEqual({ activities: [alive, alive, alive, alive], text: '' })
   })
 })
 

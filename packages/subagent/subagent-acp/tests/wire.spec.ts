@@ -1,3 +1,4 @@
+import type { SubagentActivity, SubagentRunId } from '@deepseek-ai/dsh-subagent'
 import { describe, expect, test, vi } from 'vitest'
 import { Lines } from '../src/wire.ts'
 import { createBench, delegateOnce, fixture, textOf } from './helpers.ts'
@@ -123,6 +124,26 @@ describe('a run whose agent', () => {
     expect(result).toEqual({ output: [{ type: 'text', text: 'ab' }], stopReason: 'completed' })
     expect(report).not.toHaveBeenCalled()
     report.mockRestore()
+  })
+
+  test('sends updates of any kind shows with each of its session that it lives', async () => {
+    const { ctx, parent } = await createBench(fixture('foreign'))
+    const heard: SubagentActivity[] = []
+    const run = ctx.subagents.getProvider('acp')?.start(
+      { prompt: 'go', parent },
+      {
+        runId: 'run' as SubagentRunId,
+        childId: parent.id,
+        depth: 1,
+        report: (activity) => heard.push(activity),
+      },
+    )
+
+    await run?.result
+    await run?.dispose()
+
+    const texts = heard.map((activity) => 'text' in activity && activity.text)
+    expect(texts).toEqual(['a', '', '', '', '', 'b'])
   })
 
   test('asks for what is not served gets the answer that there is no such method', async () => {

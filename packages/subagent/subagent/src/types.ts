@@ -67,7 +67,7 @@ export interface SubagentResult {
   readonly diagnostic?: string
 }
 
-/** A sign of life of a running child. */
+/** A sign of life of a running child; an empty text is nothing but that, and is not passed on. */
 export type SubagentActivity =
   | { readonly kind: 'text' | 'reasoning'; readonly text: string }
   | {

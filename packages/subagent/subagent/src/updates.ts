@@ -24,6 +24,8 @@ export class UpdateFeed {
       this.emit({ runId: this.runId, ...activity })
       return
     }
+    // It shows life and says nothing.
+    if (activity.text === '') return
     if (activity.kind !== this.kind) this.flush(now)
     this.kind = activity.kind
     this.text += activity.text

@@ -576,6 +576,7 @@ describe('idleTimeoutMs', () => {
     { kind: 'tool-end', callId: 'c', name: 'bash', isError: false } as const,
     { kind: 'usage', usage: { inputTokens: 1, outputTokens: 1 } } as const,
     { kind: 'plan', text: 'one, two' } as const,
+    { kind: 'text', text: '' } as const,
   ])('counts from the last sign of life: $kind', async (activity) => {
     const { stub, start } = await createBench()
     stopClock()

@@ -45,6 +45,19 @@ describe('UpdateFeed', () => {
     expect(updates.slice(1)).toEqual([{ runId, kind: 'text', text: 'bcd' }])
   })
 
+  test('passes nothing on for a text that is empty, and gathers on', () => {
+    const { updates, push } = createFeed()
+
+    push(say('a'))
+    for (const activity of [think('b'), say(''), think('c'), think('')]) push(activity)
+    vi.advanceTimersByTime(50)
+
+    expect(updates).toEqual([
+      { runId, kind: 'text', text: 'a' },
+      { runId, kind: 'reasoning', text: 'bc' },
+    ])
+  })
+
   test('a child that streams 1,000 deltas in a second makes no more than 21 updates', () => {
     const { updates, push } = createFeed()
 
