@@ -1,4 +1,12 @@
 /** The vocabulary of the bash seam. */
+import type { SessionId } from '@deepseek-ai/dsh-session'
+
+/** Who asks for a command. */
+export interface BashCaller {
+  readonly sessionId: SessionId
+  /** The tool call of that session's agent. */
+  readonly callId?: string
+}
 
 export interface BashRequest {
   /** Handed to the shell as it is. */
@@ -13,6 +21,13 @@ export interface BashRequest {
   readonly env?: Readonly<Record<string, string>>
   /** Called with each piece of output as it comes; must not throw. */
   readonly onOutput?: (text: string) => void
+  /** Listeners of `bash/execute` may choose by it where the command runs. */
+  readonly caller?: BashCaller
+}
+
+/** A request as listeners of `bash/execute` see it. */
+export interface TimedBashRequest extends BashRequest {
+  readonly timeoutMs: number
 }
 
 /** How a command ended. `exitCode` and `signal` tell what became of the shell. */
@@ -40,7 +55,8 @@ export interface BashExecutor {
   /** The longest time limit that a request may name. */
   readonly maxTimeoutMs: number
   /**
-   * Runs one command; any number may run at the same time. Rejects only when nothing was run.
+   * Runs one command; any number may run at the same time. Rejects when nothing was run, or when
+   * nobody can tell how it ended.
    * @throws BashError `INVALID_TIMEOUT`, `EXECUTOR_DISPOSED`; an executor's own error when it could not start.
    */
   execute(request: BashRequest): Promise<BashResult>

@@ -1,6 +1,12 @@
+import type { SessionId } from '@deepseek-ai/dsh-session'
 import { describe, expect, test } from 'vitest'
 import { bootYml, testContext } from '@deepseek-ai/dsh-testkit'
-import { type BashExecutor, provideBash } from '../src/index.ts'
+import {
+  type BashExecutor,
+  type BashResult,
+  provideBash,
+  type TimedBashRequest,
+} from '../src/index.ts'
 
 function createExecutor(name: string): BashExecutor {
   return {
@@ -65,5 +71,54 @@ describe('provideBash', () => {
     const result = await ctx.bash.execute({ command: 'echo ok', cwd: '/' })
 
     expect(result.output).toBe('ok\n')
+  })
+})
+
+describe('bash/execute', () => {
+  const elsewhere: BashResult = {
+    output: 'elsewhere',
+    isTruncated: false,
+    isTimedOut: false,
+    isAborted: false,
+    durationMs: 0,
+  }
+
+  test('lets a listener run a command elsewhere, until it goes', async () => {
+    const ctx = testContext()
+    const requests: TimedBashRequest[] = []
+    await ctx.plugin({ apply: (own) => provideBash(own, createExecutor('here')) })
+    const listener = await ctx.plugin({
+      apply: (own) =>
+        void own.on('bash/execute', (request, next) => {
+          requests.push(request)
+          return request.caller === undefined ? next() : Promise.resolve(elsewhere)
+        }),
+    })
+    const caller = { sessionId: 's' as SessionId }
+
+    const results = [
+      await ctx.bash.execute({ command: '', cwd: '/', caller }),
+      await ctx.bash.execute({ command: '', cwd: '/' }),
+    ]
+    await listener.dispose()
+    results.push(await ctx.bash.execute({ command: '', cwd: '/', caller }))
+
+    expect(results.map(({ output }) => output)).toEqual(['elsewhere', 'here', 'here'])
+    expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([1, 1])
+  })
+
+  test.each([0, -1, 2, Number.NaN])('is spared the time limit %s', async (timeoutMs) => {
+    const ctx = testContext()
+    await ctx.plugin({ apply: (own) => provideBash(own, createExecutor('here')) })
+    let isAsked = false
+    ctx.on('bash/execute', (_, next) => {
+      isAsked = true
+      return next()
+    })
+
+    const executing = ctx.bash.execute({ command: '', cwd: '/', timeoutMs })
+
+    await expect(executing).rejects.toMatchObject({ code: 'INVALID_TIMEOUT' })
+    expect(isAsked).toBe(false)
   })
 })
