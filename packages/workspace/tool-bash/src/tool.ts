@@ -35,13 +35,17 @@ export function bashTool(
     name,
     description,
     parameters: parametersFor(executor),
-    execute: async ({ command, timeoutMs = executor.timeoutMs }, { agent, signal, update }) => {
+    execute: async (
+      { command, timeoutMs = executor.timeoutMs },
+      { agent, callId, signal, update },
+    ) => {
       const { cwd }: Agent = agent
       const onOutput = (text: string): void => {
         const line = lastLineOf(text)
         if (line !== '') update({ text: line })
       }
-      const request = { command, cwd, timeoutMs, signal, onOutput }
+      const caller = { sessionId: agent.id, callId }
+      const request = { command, cwd, timeoutMs, signal, onOutput, caller }
       const result = await executor.execute(request)
       return toolResultOf(result, timeoutMs, executor.maxTimeoutMs)
     },

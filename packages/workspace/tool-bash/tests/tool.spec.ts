@@ -9,17 +9,29 @@ async function execute(result = createResult(), pieces: readonly string[] = []) 
   const executor = createExecutor(result, pieces)
   const signal = new AbortController().signal
   const update = ({ text }: { text?: string }): void => void lines.push(text)
-  const exec = { agent: { cwd: '/work' } as ToolAgent, callId: 'c', signal, update }
+  const exec = {
+    agent: { id: 's', cwd: '/work' } as unknown as ToolAgent,
+    callId: 'c',
+    signal,
+    update,
+  }
   const toolResult = await bashTool('bash', executor).execute({ command: 'x' }, exec)
   return { toolResult, lines, requests: executor.requests, signal }
 }
 
 describe('bashTool', () => {
-  test('asks for the command in the folder of the agent, under the signal of the call', async () => {
+  test('asks in the name of its call for the command, in the folder of the agent and under the signal of the call', async () => {
     const { requests, signal } = await execute()
 
     expect(requests).toEqual([
-      { command: 'x', cwd: '/work', timeoutMs: 1000, signal, onOutput: expect.any(Function) },
+      {
+        command: 'x',
+        cwd: '/work',
+        timeoutMs: 1000,
+        signal,
+        onOutput: expect.any(Function),
+        caller: { sessionId: 's', callId: 'c' },
+      },
     ])
   })
 
