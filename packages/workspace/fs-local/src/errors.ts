@@ -47,6 +47,13 @@ export function fsErrorOf(error: unknown, path: string): unknown {
   return new FsError(kind, `${quote(path)} ${reason}`, { cause: error })
 }
 
+export function staleError(shown: string): FsError {
+  return new FsError(
+    'STALE_FILE',
+    `${quote(shown)} was changed by someone else since you read it: read it again, then repeat the change`,
+  )
+}
+
 /** A text in double quotes, with everything escaped that would not survive in a log. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > maxQuoted ? `${text.slice(0, maxQuoted)}…` : text)

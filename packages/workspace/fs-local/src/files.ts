@@ -3,8 +3,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { type BigIntStats, constants, lstatSync, renameSync } from 'node:fs'
 import { access, chmod, lstat, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { FsError, fsErrorOf, quote, systemCodeOf } from './errors.ts'
+import { FsError, fsErrorOf, quote, staleError, systemCodeOf } from './errors.ts'
 import { locate, type Place } from './paths.ts'
+import { type KeptAccess, KeptSaves, loadKept, type TextFiles } from './text-files.ts'
 import {
   decodeText,
   type Edit,
@@ -12,12 +13,16 @@ import {
   inFormOf,
   requireFits,
   requireWellFormed,
+  toLf,
+  withoutMark,
 } from './text.ts'
 
 /** Whose workspace it is; what an agent has read is remembered as long as this object lives. */
 export interface FsAgent {
   /** Absolute path of the workspace. */
   readonly cwd: string
+  /** Of its session; absent for whoever is no agent. */
+  readonly id?: string
 }
 
 /** The content of one file at one moment. */
@@ -27,7 +32,10 @@ export interface Content {
 }
 
 interface Snapshot extends Content {
-  readonly stats: BigIntStats
+  /** The same as long as nobody changes the text. */
+  readonly hash: string
+  /** Absent when the disk has no such file. */
+  readonly stats?: BigIntStats
 }
 
 /** A change that was made. */
@@ -37,20 +45,26 @@ export interface Change {
   readonly bytes: number
 }
 
+export interface FileAccessOptions {
+  readonly extraRoots: readonly string[]
+  readonly maxFileBytes: number
+  /** Who keeps the texts of an agent; absent: the disk. */
+  readonly keeperOf: (agent: FsAgent) => TextFiles | undefined
+}
+
 /** Loads and replaces files; each agent has its own record of what it has read. */
 export class FileAccess {
   private readonly seen = new WeakMap<FsAgent, Map<string, string>>()
-  private readonly extraRoots: readonly string[]
-  private readonly maxFileBytes: number
+  private readonly saves = new KeptSaves()
+  private readonly options: FileAccessOptions
 
-  constructor(options: { readonly extraRoots: readonly string[]; readonly maxFileBytes: number }) {
-    this.extraRoots = options.extraRoots
-    this.maxFileBytes = options.maxFileBytes
+  constructor(options: FileAccessOptions) {
+    this.options = options
   }
 
   /** @throws FsError `OUTSIDE_WORKSPACE`, `INVALID_PATH`, `PERMISSION_DENIED`. */
   locate(agent: FsAgent, path: string): Promise<Place> {
-    return locate(agent.cwd, path, this.extraRoots)
+    return locate(agent.cwd, path, this.options.extraRoots)
   }
 
   /** The whole file; binary ones too. Does not count as read by the agent. */
@@ -59,15 +73,20 @@ export class FileAccess {
     return this.take(place, signal)
   }
 
-  /** The whole text; the agent may change the file from now on. */
+  /** The whole text, from where it is kept. @param isRead whether the agent may change it from now on. */
   async loadText(
     agent: FsAgent,
     path: string,
-    signal?: AbortSignal,
+    { isRead, signal }: { readonly isRead: boolean; readonly signal?: AbortSignal | undefined },
   ): Promise<{ readonly place: Place; readonly text: string }> {
-    const { place, bytes } = await this.load(agent, path, signal)
+    const place = await this.locate(agent, path)
+    const kept = this.keptFor(agent, place, signal)
+    const isOnDisk = kept === undefined || (await statsOf(place)) !== undefined
+    const { bytes, hash } =
+      // Only the disk's own error says why there is nothing.
+      (kept && (await this.takeKept(kept, isOnDisk))) ?? (await this.take(place, signal))
     const text = decodeText(bytes, place.shown)
-    this.remember(agent, place, bytes)
+    if (isRead) this.remember(agent, place, hash)
     return { place, text }
   }
 
@@ -79,11 +98,9 @@ export class FileAccess {
   ): Promise<Change & { readonly isNew: boolean }> {
     const place = await this.locate(agent, path)
     requireWellFormed(text, place.shown)
-    const current = await this.takeRead(agent, place, signal)
-    const formed =
-      current === undefined ? text : inFormOf(decodeText(current.bytes, place.shown), text)
-    const change = await this.replace(agent, place, formed, current, signal)
-    return { ...change, isNew: current === undefined }
+    return this.change(agent, place, signal, (before) =>
+      before === undefined ? text : inFormOf(before, text),
+    )
   }
 
   async edit(
@@ -93,33 +110,78 @@ export class FileAccess {
     signal?: AbortSignal,
   ): Promise<Change & { readonly lines: readonly number[] }> {
     const place = await this.locate(agent, path)
-    const current = await this.takeRead(agent, place, signal)
-    if (current === undefined) {
-      throw new FsError('FILE_NOT_FOUND', `${quote(place.shown)} does not exist: write it instead`)
-    }
     const { shown } = place
-    const before = decodeText(current.bytes, shown)
-    const { text, lines } = editText(before, edit, shown, this.maxFileBytes)
-    const change = await this.replace(agent, place, text, current, signal)
-    return { ...change, lines }
+    let lines: readonly number[] = []
+    const change = await this.change(agent, place, signal, (before) => {
+      if (before === undefined) {
+        throw new FsError('FILE_NOT_FOUND', `${quote(shown)} does not exist: write it instead`)
+      }
+      const edited = editText(before, edit, shown, this.options.maxFileBytes)
+      lines = edited.lines
+      return edited.text
+    })
+    return { path: change.path, bytes: change.bytes, lines }
+  }
+
+  /** @param textFor the new text, of what the file holds; absent when there is none. */
+  private async change(
+    agent: FsAgent,
+    place: Place,
+    signal: AbortSignal | undefined,
+    textFor: (before: string | undefined) => string,
+  ): Promise<Change & { readonly isNew: boolean }> {
+    const kept = this.keptFor(agent, place, signal)
+    const count = this.saves.countOf(place)
+    const current = await this.takeRead(agent, place, kept, signal)
+    const text = textFor(current && decodeText(current.bytes, place.shown))
+    const bytes = Buffer.from(text)
+    requireFits(bytes.length, this.options.maxFileBytes, place.shown)
+    if (kept === undefined) await replace(place, bytes, current, signal)
+    else await this.saves.save(kept, text, count)
+    this.remember(agent, place, kept === undefined ? hashOf(bytes) : hashOfKept(text))
+    return { path: place.shown, bytes: bytes.length, isNew: current === undefined }
   }
 
   /** The file as it is, when the agent has read it as it is; absent when there is none. */
   private async takeRead(
     agent: FsAgent,
     place: Place,
+    kept: KeptAccess | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Snapshot | undefined> {
     const stats = await statsOf(place)
-    if (stats === undefined) return undefined
-    requireFile(stats, place)
+    if (stats !== undefined) requireFile(stats, place)
+    else if (kept === undefined) return undefined
     const read = this.seen.get(agent)?.get(place.real)
-    if (read === undefined) {
-      throw new FsError('NOT_READ', `you have not read ${quote(place.shown)}: read it first`)
-    }
-    const snapshot = await this.take(place, signal)
-    if (hashOf(snapshot.bytes) !== read) throw staleError(place)
+    if (stats !== undefined && read === undefined) throw notReadError(place)
+    const snapshot =
+      kept === undefined
+        ? await this.take(place, signal)
+        : await this.takeKept(kept, stats !== undefined)
+    if (snapshot === undefined) return undefined
+    if (read === undefined) throw notReadError(place)
+    if (snapshot.hash !== read) throw staleError(place.shown)
     return snapshot
+  }
+
+  private keptFor(
+    agent: FsAgent,
+    place: Place,
+    signal: AbortSignal | undefined,
+  ): KeptAccess | undefined {
+    const files = this.options.keeperOf(agent)
+    return files && { files, cwd: agent.cwd, place, signal }
+  }
+
+  /** What the disk has decides whether there is a text at all. */
+  private async takeKept(kept: KeptAccess, isOnDisk: boolean): Promise<Snapshot | undefined> {
+    const { place, signal } = kept
+    if (isOnDisk) decodeText((await this.take(place, signal)).bytes, place.shown)
+    const text = await loadKept(kept, isOnDisk)
+    if (text === undefined) return undefined
+    const bytes = Buffer.from(text)
+    if (bytes.length > this.options.maxFileBytes) throw this.tooLarge(place, bytes.length)
+    return { place, bytes, hash: hashOfKept(text) }
   }
 
   private async take(place: Place, signal: AbortSignal | undefined): Promise<Snapshot> {
@@ -132,10 +194,14 @@ export class FileAccess {
         const stats = await handle.stat({ bigint: true })
         this.requireSmall(stats, place)
         // A file may grow, or hide its size as those of /proc do: one byte too many tells.
-        const stream = handle.createReadStream({ end: this.maxFileBytes, autoClose: false, signal })
+        const stream = handle.createReadStream({
+          end: this.options.maxFileBytes,
+          autoClose: false,
+          signal,
+        })
         const bytes = Buffer.concat(await stream.toArray({ signal }))
-        if (bytes.length > this.maxFileBytes) throw this.tooLarge(place, bytes.length)
-        return { place, bytes, stats }
+        if (bytes.length > this.options.maxFileBytes) throw this.tooLarge(place, bytes.length)
+        return { place, bytes, hash: hashOf(bytes), stats }
       } finally {
         await handle.close()
       }
@@ -147,51 +213,19 @@ export class FileAccess {
 
   private requireSmall(stats: BigIntStats, place: Place): void {
     requireFile(stats, place)
-    if (stats.size > this.maxFileBytes) throw this.tooLarge(place, stats.size)
+    if (stats.size > this.options.maxFileBytes) throw this.tooLarge(place, stats.size)
   }
 
   private tooLarge({ shown }: Place, size: bigint | number): FsError {
     return new FsError(
       'FILE_TOO_LARGE',
-      `${quote(shown)} has ${size} bytes or more, the limit is ${this.maxFileBytes}: search it with grep instead`,
+      `${quote(shown)} has ${size} bytes or more, the limit is ${this.options.maxFileBytes}: search it with grep instead`,
     )
   }
 
-  /** Puts a new file in the place of `current`, all or nothing. */
-  private async replace(
-    agent: FsAgent,
-    place: Place,
-    text: string,
-    current: Snapshot | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<Change> {
-    const bytes = Buffer.from(text)
-    requireFits(bytes.length, this.maxFileBytes, place.shown)
-    const folder = dirname(place.real)
-    const temporary = join(folder, `.dsh-${randomUUID()}.tmp`)
-    const mode = current === undefined ? 0o666 : Number(current.stats.mode & 0o7777n)
-    try {
-      if (current === undefined) await mkdir(folder, { recursive: true })
-      else await access(place.real, constants.W_OK)
-      signal?.throwIfAborted()
-      await writeFile(temporary, bytes, { flag: 'wx', mode, signal })
-      // The umask took bits away when the file was made.
-      if (current !== undefined) await chmod(temporary, mode)
-      signal?.throwIfAborted()
-      swap(temporary, place, current?.stats)
-    } catch (error) {
-      // Where nothing could be made there is nothing to remove; the first failure is the one to tell.
-      await rm(temporary, { force: true }).catch(() => {})
-      signal?.throwIfAborted()
-      throw fsErrorOf(error, place.shown)
-    }
-    this.remember(agent, place, bytes)
-    return { path: place.shown, bytes: bytes.length }
-  }
-
-  private remember(agent: FsAgent, place: Place, bytes: Buffer): void {
+  private remember(agent: FsAgent, place: Place, hash: string): void {
     const files = this.seen.get(agent) ?? new Map<string, string>()
-    files.set(place.real, hashOf(bytes))
+    files.set(place.real, hash)
     this.seen.set(agent, files)
   }
 }
@@ -199,10 +233,38 @@ export class FileAccess {
 /** A file that became a link or a pipe meanwhile must neither be followed nor waited for. */
 const openFlags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
+/** Puts a new file in the place of `current`, all or nothing. */
+async function replace(
+  place: Place,
+  bytes: Buffer,
+  current: Snapshot | undefined,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const folder = dirname(place.real)
+  const temporary = join(folder, `.dsh-${randomUUID()}.tmp`)
+  const before = current?.stats
+  const mode = before === undefined ? 0o666 : Number(before.mode & 0o7777n)
+  try {
+    if (before === undefined) await mkdir(folder, { recursive: true })
+    else await access(place.real, constants.W_OK)
+    signal?.throwIfAborted()
+    await writeFile(temporary, bytes, { flag: 'wx', mode, signal })
+    // The umask took bits away when the file was made.
+    if (before !== undefined) await chmod(temporary, mode)
+    signal?.throwIfAborted()
+    swap(temporary, place, before)
+  } catch (error) {
+    // Where nothing could be made there is nothing to remove; the first failure is the one to tell.
+    await rm(temporary, { force: true }).catch(() => {})
+    signal?.throwIfAborted()
+    throw fsErrorOf(error, place.shown)
+  }
+}
+
 /** Checks and renames in one tick, so that no other agent of this process comes in between. */
 function swap(temporary: string, place: Place, before: BigIntStats | undefined): void {
   const now = lstatSync(place.real, { bigint: true, throwIfNoEntry: false })
-  if (!isSame(before, now)) throw staleError(place)
+  if (!isSame(before, now)) throw staleError(place.shown)
   renameSync(temporary, place.real)
 }
 
@@ -229,11 +291,13 @@ async function statsOf(place: Place): Promise<BigIntStats | undefined> {
   }
 }
 
-function staleError({ shown }: Place): FsError {
-  return new FsError(
-    'STALE_FILE',
-    `${quote(shown)} was changed by someone else since you read it: read it again, then repeat the change`,
-  )
+function notReadError({ shown }: Place): FsError {
+  return new FsError('NOT_READ', `you have not read ${quote(shown)}: read it first`)
+}
+
+/** An editor may give other line ends than it was given, and drop the mark. */
+function hashOfKept(text: string): string {
+  return hashOf(Buffer.from(toLf(withoutMark(text))))
 }
 
 function hashOf(bytes: Buffer): string {

@@ -8,16 +8,27 @@ import { type Change, FileAccess, type FsAgent } from './files.ts'
 import type { Place } from './paths.ts'
 import { findFiles, findLines, type Found, type LineMatch, type LineQuery } from './search.ts'
 import { type Edit, type LineRange, type Lines, selectLines, withoutMark } from './text.ts'
+import type { TextFiles } from './text-files.ts'
 
 export { FsError, type FsErrorCode, quote } from './errors.ts'
 export type { Change, FsAgent } from './files.ts'
 export type { SearchCut } from './ripgrep.ts'
 export type { Found, LineMatch, LineQuery } from './search.ts'
 export type { Edit, LineRange, Lines } from './text.ts'
+export type { TextFiles } from './text-files.ts'
 
 declare module '@deepseek-ai/cordis' {
   interface Context {
     fs: FsService
+  }
+
+  interface Events {
+    /**
+     * Asks who keeps the texts of an agent: the first listener that gives {@link TextFiles} loads and
+     * saves them in the place of the disk. Which files there are, and which may be used, stays ours.
+     * @mode bail
+     */
+    'fs/text-files'(agent: FsAgent): TextFiles | undefined
   }
 }
 
@@ -67,7 +78,9 @@ export class FsService extends Service {
       throw new FsError('INVALID_ROOT', `extraRoots has ${quote(relative)}: use an absolute path`)
     }
     super(ctx, 'fs')
-    this.files = new FileAccess({ extraRoots, maxFileBytes })
+    const { root } = ctx
+    const keeperOf = (agent: FsAgent): TextFiles | undefined => root.bail('fs/text-files', agent)
+    this.files = new FileAccess({ extraRoots, maxFileBytes, keeperOf })
     this.timeoutMs = searchTimeoutMs
   }
 
@@ -77,7 +90,10 @@ export class FsService extends Service {
     path: string,
     options: LineRange & { readonly signal?: AbortSignal },
   ): Promise<TextPart> {
-    const { place, text } = await this.files.loadText(agent, path, options.signal)
+    const { place, text } = await this.files.loadText(agent, path, {
+      isRead: true,
+      signal: options.signal,
+    })
     const part = { path: place.shown, ...selectLines(withoutMark(text), options) }
     if (options.firstLine > Math.max(1, part.lineCount)) {
       const count = `${quote(place.shown)} has ${part.lineCount} lines`
@@ -86,7 +102,13 @@ export class FsService extends Service {
     return part
   }
 
-  /** The bytes of any regular file; this does not entitle the agent to change it. */
+  /** The whole text; this does not entitle the agent to change it. */
+  async readText(agent: FsAgent, path: string, signal?: AbortSignal): Promise<string> {
+    const { text } = await this.files.loadText(agent, path, { isRead: false, signal })
+    return text
+  }
+
+  /** The bytes of any regular file, from the disk; this does not entitle the agent to change it. */
   async readBytes(agent: FsAgent, path: string, signal?: AbortSignal): Promise<Buffer> {
     const { bytes } = await this.files.load(agent, path, signal)
     return bytes

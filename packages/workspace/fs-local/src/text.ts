@@ -144,7 +144,8 @@ function checkEdit({ oldText, newText }: Edit, shown: string): void {
   }
 }
 
-function toLf(text: string): string {
+/** The text with LF for every CRLF. */
+export function toLf(text: string): string {
   return text.replaceAll('\r\n', '\n')
 }
 
