@@ -8,7 +8,11 @@ import type { Permissions } from './permission.ts'
 import { diffOfWrite, viewOfCall } from './tool-calls.ts'
 
 /** The text that a file holds; absent when there is none that the agent could read. */
-export type ReadText = (agent: Agent, path: string) => Promise<string | undefined>
+export type ReadText = (
+  agent: Agent,
+  path: string,
+  signal: AbortSignal,
+) => Promise<string | undefined>
 
 export interface GateOptions {
   /** The agent whose calls the client sees. */
@@ -67,21 +71,21 @@ export class Gate {
     // The client must know the call before it is asked for it.
     await this.flushedUnless(call.signal)
     const isOwn = call.agent.id === agent.id
-    const diff = isOwn ? narrator.diffOf(call.callId) : undefined
+    const shown = isOwn ? narrator.shownIn(call.callId) : undefined
     return permissions.check(call, {
       toolCallId,
       status: 'pending',
       ...viewOfCall(call.name, call.input, agent.cwd),
-      ...(diff !== undefined && { content: [diff] }),
+      ...(shown !== undefined && { content: [shown] }),
     })
   }
 
-  private async showWrite({ callId, name, input }: ToolCall): Promise<void> {
+  private async showWrite({ callId, name, input, signal }: ToolCall): Promise<void> {
     const { agent, narrator, readText } = this.options
     const path = viewOfCall(name, input, agent.cwd).locations?.[0]?.path
     if (path === undefined) return
-    const diff = diffOfWrite(input, agent.cwd, await readText(agent, path))
-    if (diff !== undefined) narrator.diff(callId, diff)
+    const diff = diffOfWrite(input, agent.cwd, await readText(agent, path, signal))
+    if (diff !== undefined) narrator.show(callId, diff)
   }
 
   private async flushedUnless(signal: AbortSignal): Promise<void> {

@@ -2,9 +2,17 @@
 import type { Context } from '@deepseek-ai/cordis'
 import type { FrontEnd } from '@deepseek-ai/dsh-app'
 import z from '@deepseek-ai/schemastery'
+import { type AcpClients, ClientTable } from './clients.ts'
 import { serveAcp } from './serve.ts'
 
+export type { AcpClient, AcpClients } from './clients.ts'
 export * from './errors.ts'
+
+declare module '@deepseek-ai/cordis' {
+  interface Context {
+    acpClients: AcpClients
+  }
+}
 
 export const name = 'acp'
 export const inject = ['app', 'agents', 'llm', 'sessions', 'tools']
@@ -20,9 +28,11 @@ export const Config: z<Partial<Config>, Config> = z.object({
 
 export function apply(ctx: Context, config: Config): void {
   const { streams } = ctx.app
+  const clients = new ClientTable()
+  ctx.provide('acpClients', clients)
   const frontEnd: FrontEnd = {
     name: 'acp',
-    serve: (request, control) => serveAcp(ctx, { config, streams, request, control }),
+    serve: (request, control) => serveAcp(ctx, { config, clients, streams, request, control }),
   }
   ctx.app.registerFrontEnd(frontEnd)
 }

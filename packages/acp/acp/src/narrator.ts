@@ -14,7 +14,7 @@ export interface NarratorOptions {
 interface OpenCall {
   readonly toolCallId: string
   /** What stays to be seen when the call succeeds, instead of its result. */
-  diff: ToolCallContent | undefined
+  shown: ToolCallContent | undefined
 }
 
 /** Makes updates of one session's events; ids are made of the events' numbers, so a replay repeats them. */
@@ -33,9 +33,9 @@ export class Narrator {
     return this.open.get(callId)?.toolCallId
   }
 
-  /** What an open call is going to change, as far as it is known. */
-  diffOf(callId: string): ToolCallContent | undefined {
-    return this.open.get(callId)?.diff
+  /** What an open call shows in the place of its result. */
+  shownIn(callId: string): ToolCallContent | undefined {
+    return this.open.get(callId)?.shown
   }
 
   /** A piece of the message that is being written. */
@@ -89,6 +89,7 @@ export class Narrator {
 
   /** What a call that runs is doing, in one line. */
   progress(callId: string, text: string): void {
+    if (this.shownIn(callId) !== undefined) return
     this.update(callId, { content: [{ type: 'content', content: { type: 'text', text } }] })
   }
 
@@ -97,13 +98,13 @@ export class Narrator {
     this.update(callId, {})
   }
 
-  /** What a call is going to change. */
-  diff(callId: string, diff: ToolCallContent): void {
+  /** What a call is going to change, or the terminal in which it works. */
+  show(callId: string, shown: ToolCallContent): void {
     const call = this.open.get(callId)
     if (call === undefined) return
-    call.diff = diff
+    call.shown = shown
     const { toolCallId } = call
-    this.options.push({ sessionUpdate: 'tool_call_update', toolCallId, content: [diff] })
+    this.options.push({ sessionUpdate: 'tool_call_update', toolCallId, content: [shown] })
   }
 
   private call({ seq, data }: SessionEvent<'tool/call'>): void {
@@ -111,7 +112,7 @@ export class Narrator {
     const { cwd, mustAsk, push } = this.options
     const toolCallId = `call-${seq}`
     const view = viewOfCall(name, input, cwd)
-    this.open.set(callId, { toolCallId, diff: view.content?.[0] })
+    this.open.set(callId, { toolCallId, shown: view.content?.[0] })
     const status = mustAsk(name) ? 'pending' : 'in_progress'
     push({ sessionUpdate: 'tool_call', toolCallId, status, ...view })
   }
@@ -121,12 +122,12 @@ export class Narrator {
     const call = this.open.get(callId)
     if (call === undefined) return
     this.open.delete(callId)
-    const { toolCallId, diff } = call
+    const { toolCallId, shown } = call
     this.options.push({
       sessionUpdate: 'tool_call_update',
       toolCallId,
       status: isError ? 'failed' : 'completed',
-      content: diff !== undefined && !isError ? [diff] : contentOfResult(content),
+      content: shown !== undefined && !isError ? [shown] : contentOfResult(content),
     })
   }
 

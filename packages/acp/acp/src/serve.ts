@@ -7,6 +7,7 @@ import type { Agent } from '@deepseek-ai/dsh-agent'
 import type { AppRequest, AppStreams, FrontEndControl } from '@deepseek-ai/dsh-app'
 import type { FsService } from '@deepseek-ai/dsh-fs-local'
 import type { SubagentRunEnd } from '@deepseek-ai/dsh-subagent'
+import type { ClientTable } from './clients.ts'
 import { AcpError } from './errors.ts'
 import type { Config } from './index.ts'
 import { AcpServer } from './server.ts'
@@ -14,6 +15,7 @@ import { AcpServer } from './server.ts'
 /** One call of the front end's `serve`. */
 export interface Serving {
   readonly config: Config
+  readonly clients: ClientTable
   readonly streams: AppStreams
   readonly request: AppRequest
   readonly control: FrontEndControl
@@ -25,7 +27,7 @@ export interface Serving {
  */
 export async function serveAcp(
   ctx: Context,
-  { config, streams, request, control }: Serving,
+  { config, clients, streams, request, control }: Serving,
 ): Promise<number> {
   refuseUnsupported(request)
   const { logger } = ctx
@@ -36,12 +38,13 @@ export async function serveAcp(
     version: ownVersion(),
     asks: checkedAsks(ctx.tools.table.names(), config),
     model: request.model,
-    readText: (agent, path) => textOf(ctx.get('fs'), agent, path),
+    readText: (agent, path, signal) => textOf(ctx.get('fs'), agent, path, signal),
     warn: (message) => logger.warn(message),
     report: (error) => logger.error(error),
   })
   if (streams.stdin.isTTY) streams.stderr.write(forPeople)
   const unfollow = follow(ctx, server)
+  const unlist = clients.add((id) => server.clientOf(id))
   const connection = server.app().connect(streamOf(streams))
   const onAbort = (): void => connection.close()
   if (control.signal.aborted) onAbort()
@@ -52,6 +55,7 @@ export async function serveAcp(
   } finally {
     control.signal.removeEventListener('abort', onAbort)
     unfollow()
+    unlist()
   }
   const { reason } = connection.signal
   if (!(reason instanceof MessageTooLargeError)) return 0
@@ -92,9 +96,10 @@ async function textOf(
   fs: FsService | undefined,
   agent: Agent,
   path: string,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    return (await fs?.readBytes(agent, path))?.toString()
+    return await fs?.readText(agent, path, signal)
   } catch {
     // No such file, or one that the tool will refuse.
     return undefined

@@ -3,6 +3,8 @@ import {
   agent as agentApp,
   type AgentApp,
   type AgentContext,
+  type ClientCapabilities,
+  type InitializeRequest,
   type InitializeResponse,
   methods,
   type NewSessionRequest,
@@ -18,6 +20,7 @@ import {
 import type { AgentHandle, AgentRegistry } from '@deepseek-ai/dsh-agent'
 import type { ModelRegistry } from '@deepseek-ai/dsh-llm'
 import type { SessionId, SessionTable } from '@deepseek-ai/dsh-session'
+import type { AcpClient } from './clients.ts'
 import { fromAcpPrompt } from './content.ts'
 import { invalidParams, invalidRequest, told } from './errors.ts'
 import type { ReadText } from './gate.ts'
@@ -53,6 +56,7 @@ type ConfigOptions = { configOptions: SessionConfigOption[] }
 export class AcpServer {
   private readonly options: ServerOptions
   private readonly sessions = new Map<string, AcpSession>()
+  private capabilities: ClientCapabilities = {}
   private isClosed = false
 
   constructor(options: ServerOptions) {
@@ -72,6 +76,22 @@ export class AcpServer {
     return this.sessions.get(id)
   }
 
+  /** The client of the session in which an agent works. */
+  clientOf(id: SessionId): AcpClient | undefined {
+    const session = this.sessionOf(id)
+    if (session === undefined) return undefined
+    const { request } = session
+    return {
+      sessionId: session.id,
+      capabilities: this.capabilities,
+      request,
+      // The client does not see the calls of children.
+      show: async (callId, content) => {
+        if (session.id === id) await session.show(callId, content)
+      },
+    }
+  }
+
   /** Cancels and disposes every agent of the client, also those that are just being opened. */
   async dispose(): Promise<void> {
     this.isClosed = true
@@ -85,7 +105,7 @@ export class AcpServer {
     const { report, sessions } = this.options
     const offer: Offer = { load: sessions.hasStore, list: sessions.canListStored }
     const app = agentApp({ name: 'dsh' })
-      .onRequest(agent.initialize, () => this.initialize(offer))
+      .onRequest(agent.initialize, ({ params }) => this.initialize(params, offer))
       .onRequest(
         agent.session.new,
         told(report, (request, client) => this.create(request, client)),
@@ -133,7 +153,11 @@ export class AcpServer {
       )
   }
 
-  private initialize(offer: Offer): InitializeResponse {
+  private initialize(
+    { clientCapabilities = {} }: InitializeRequest,
+    offer: Offer,
+  ): InitializeResponse {
+    this.capabilities = clientCapabilities
     const { models, version } = this.options
     return {
       protocolVersion: PROTOCOL_VERSION,
@@ -243,6 +267,7 @@ export class AcpServer {
     const sessionId = handle.agent.id
     const session = new AcpSession({
       handle,
+      request: client.request.bind(client),
       asks,
       readText,
       tellsUsage,

@@ -1,9 +1,11 @@
 /** One session of a client: an agent, its prompts one after another, and what the client hears of it. */
 import type {
+  AgentContext,
   PromptResponse,
   RequestError,
   SessionUpdate,
   StopReason,
+  ToolCallContent,
 } from '@agentclientprotocol/sdk'
 import type { Agent, AgentHandle } from '@deepseek-ai/dsh-agent'
 import { addUsage, noUsage, type Usage, type UserContent } from '@deepseek-ai/dsh-llm'
@@ -16,6 +18,7 @@ import { type Ask, Permissions } from './permission.ts'
 
 export interface SessionOptions {
   readonly handle: AgentHandle
+  readonly request: AgentContext['request']
   /** Tools whose calls wait for a permission. */
   readonly asks: ReadonlySet<string>
   readonly send: (update: SessionUpdate) => Promise<void>
@@ -39,6 +42,8 @@ export class AcpSession {
   readonly agent: Agent
   readonly gate: Gate
   readonly narrator: Narrator
+  /** Sends a request to the client. */
+  readonly request: AgentContext['request']
   private readonly handle: AgentHandle
   private readonly outbox: Outbox
   private readonly tellsUsage: boolean
@@ -46,7 +51,7 @@ export class AcpSession {
   /** Tokens since the last response, those of children included. */
   private usage: Usage = noUsage
 
-  constructor({ handle, asks, send, ask, readText, tellsUsage }: SessionOptions) {
+  constructor({ handle, request, asks, send, ask, readText, tellsUsage }: SessionOptions) {
     const { agent } = handle
     const outbox = new Outbox(send)
     const narrator = new Narrator({
@@ -56,6 +61,7 @@ export class AcpSession {
     })
     const permissions = new Permissions(ask)
     this.handle = handle
+    this.request = request
     this.agent = agent
     this.outbox = outbox
     this.tellsUsage = tellsUsage
@@ -106,6 +112,12 @@ export class AcpSession {
   /** Tells the client the whole log; settles when it is sent. */
   async replay(): Promise<void> {
     for (const event of this.agent.session.events()) this.narrator.replay(event)
+    await this.outbox.flushed()
+  }
+
+  /** Shows something in a call of the agent itself; settles when it is sent. */
+  async show(callId: string, content: ToolCallContent): Promise<void> {
+    this.narrator.show(callId, content)
     await this.outbox.flushed()
   }
 

@@ -9,6 +9,7 @@ async function createSession(model = scriptedModel(() => 'ok')): Promise<AcpSess
   return new AcpSession({
     handle: ctx.agents.registry.create({ cwd: folder }),
     asks: new Set(),
+    request: () => Promise.reject(new Error('nothing is requested')),
     send: () => Promise.resolve(),
     ask: () => Promise.reject(new Error('nobody is asked')),
     readText: () => Promise.resolve(undefined),
