@@ -23,7 +23,7 @@ export const floors: readonly (readonly string[])[] = [
   // The seam of front ends, and below them for that reason, whatever its folder is called.
   ['app'],
   ['acp', 'ui-terminal'],
-  ['dsh'],
+  ['acp-workspace', 'dsh'],
 ]
 
 /** Groups whose packages import nothing but the core and packages of their own group. */
