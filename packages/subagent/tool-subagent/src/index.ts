@@ -25,8 +25,8 @@ export interface Config {
   toolFilter?: SubagentToolFilter
   /** Bound of a whole run, in ms. */
   timeoutMs?: number
-  /** Bound of the time between two signs of life, in ms. */
-  idleTimeoutMs?: number
+  /** Bound of the time between two signs of life, in ms; 0 means none. */
+  idleTimeoutMs: number
   /** Bound of a result, in bytes. */
   maxOutputBytes: number
 }
@@ -56,7 +56,7 @@ export const Config: z<Partial<Config> & Pick<Config, 'provider'>, Config> = z.o
     }),
   ),
   timeoutMs: z.natural().min(1).max(maxDelayMs),
-  idleTimeoutMs: z.natural().min(1).max(maxDelayMs),
+  idleTimeoutMs: z.natural().max(maxDelayMs).default(1_800_000),
   maxOutputBytes: z.natural().min(1024).max(16_777_216).default(32_768),
 })
 
@@ -83,14 +83,14 @@ function optional<T>(schema: { default(value: never): unknown }): z<T | undefine
 }
 
 function requestOptionsOf(config: Config): RequestOptions {
-  const { agentOptions, maxDepth, timeoutMs, idleTimeoutMs } = given(config)
-  const { toolFilter } = config
+  const { agentOptions, maxDepth, timeoutMs } = given(config)
+  const { toolFilter, idleTimeoutMs } = config
   return given({
     agentOptions: agentOptions && given(agentOptions),
     maxDepth,
     toolFilter: toolFilter === undefined ? undefined : checkedFilter(toolFilter),
     timeoutMs,
-    idleTimeoutMs,
+    idleTimeoutMs: idleTimeoutMs === 0 ? undefined : idleTimeoutMs,
   })
 }
 

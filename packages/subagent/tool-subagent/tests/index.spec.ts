@@ -18,17 +18,25 @@ describe('the plugin', () => {
 })
 
 describe('the request', () => {
-  test('holds nothing that the config omits', async () => {
+  test('holds nothing that the config omits, but a limit of silence', async () => {
     const booted = await boot()
     const { signal } = new AbortController()
 
     await call(booted, { description: 'look', prompt: 'go' }, { signal })
 
     expect(booted.mock.requests).toEqual([
-      { prompt: 'go', label: 'look', parent: booted.parent, callId: 'call-1', signal },
+      {
+        prompt: 'go',
+        label: 'look',
+        parent: booted.parent,
+        callId: 'call-1',
+        signal,
+        idleTimeoutMs: 1_800_000,
+      },
     ])
     expect(Object.keys(booted.mock.requests[0] ?? {}).toSorted()).toEqual([
       'callId',
+      'idleTimeoutMs',
       'label',
       'parent',
       'prompt',
@@ -37,18 +45,28 @@ describe('the request', () => {
   })
 
   test('takes an empty yml value for an omitted one', async () => {
-    const nothing = { agentOptions: null, maxDepth: null, timeoutMs: null }
+    const nothing = { agentOptions: null, maxDepth: null, timeoutMs: null, idleTimeoutMs: null }
     const booted = await boot(nothing)
 
     await call(booted)
 
+    expect(booted.mock.requests[0]?.idleTimeoutMs).toBe(1_800_000)
     expect(Object.keys(booted.mock.requests[0] ?? {}).toSorted()).toEqual([
       'callId',
+      'idleTimeoutMs',
       'label',
       'parent',
       'prompt',
       'signal',
     ])
+  })
+
+  test('holds no limit of silence when that is 0', async () => {
+    const booted = await boot({ idleTimeoutMs: 0 })
+
+    await call(booted)
+
+    expect(booted.mock.requests[0]).not.toHaveProperty('idleTimeoutMs')
   })
 
   test('holds what the config says', async () => {
