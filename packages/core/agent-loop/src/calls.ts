@@ -1,5 +1,5 @@
 /** The tool calls of one message: each is logged, and gets exactly one result. */
-import { messageOf, type ToolCallBlock } from '@deepseek-ai/dsh-llm'
+import { messageOf, quote, type ToolCallBlock } from '@deepseek-ai/dsh-llm'
 import {
   abortedResult,
   errorResult,
@@ -100,7 +100,7 @@ async function runTool({ runTool: run }: LoopServices, call: ToolCall): Promise<
   try {
     return await run(call)
   } catch (error) {
-    return errorResult('TOOL_FAILED', `tool "${call.name}" failed: ${messageOf(error)}`)
+    return errorResult('TOOL_FAILED', `tool ${quote(call.name)} failed: ${messageOf(error)}`)
   }
 }
 
@@ -144,7 +144,7 @@ function logResult(turn: Turn, call: ToolCallBlock, result: ToolResult): ToolRes
     session.append('tool/result', { callId, name, content, isError, code })
     return result
   } catch (error) {
-    const text = `tool "${name}" gave a result that cannot be logged: ${messageOf(error)}`
+    const text = `tool ${quote(name)} gave a result that cannot be logged: ${messageOf(error)}`
     const instead = errorResult('INVALID_RESULT', text)
     session.append('tool/result', { callId, name, ...instead })
     return instead

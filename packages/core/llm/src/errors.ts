@@ -39,6 +39,13 @@ export function messageOf(error: unknown): string {
   }
 }
 
+/** A text in double quotes for a message: escaped where it must be, and cut where it is long. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > maxQuoted ? `${text.slice(0, maxQuoted)}…` : text)
+}
+
+const maxQuoted = 100
+
 function codeOf(value: unknown): string | undefined {
   try {
     if (typeof value !== 'object' || value === null || !(brand in value)) return undefined

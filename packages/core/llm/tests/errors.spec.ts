@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { failureOf, HarnessError, isHarnessError, LlmError, messageOf } from '../src/index.ts'
+import {
+  failureOf,
+  HarnessError,
+  isHarnessError,
+  LlmError,
+  messageOf,
+  quote,
+} from '../src/index.ts'
 
 const cannotBeRead = 'an error that cannot be read'
 
@@ -91,5 +98,16 @@ describe('failureOf', () => {
     ['of a proxy that throws', unreadable, 'OTHER', cannotBeRead],
   ])('gives code and message %s, always as texts', (_, error, code, message) => {
     expect(failureOf(error, 'OTHER')).toEqual({ code, message })
+  })
+})
+
+describe('quote', () => {
+  test.each([
+    ['a', '"a"'],
+    ['a "b"\n', '"a \\"b\\"\\n"'],
+    ['x'.repeat(100), `"${'x'.repeat(100)}"`],
+    ['x'.repeat(101), `"${'x'.repeat(100)}…"`],
+  ])('puts %j in quotes, escaped and cut', (text, quoted) => {
+    expect(quote(text)).toBe(quoted)
   })
 })

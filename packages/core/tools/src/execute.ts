@@ -1,5 +1,5 @@
 /** Carries out one tool call; whatever happens becomes its result. */
-import { failureOf, type ImageBlock, type TextBlock } from '@deepseek-ai/dsh-llm'
+import { failureOf, type ImageBlock, quote, type TextBlock } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { errorResult, textResult } from './results.ts'
 import type { ToolTable } from './table.ts'
@@ -28,7 +28,7 @@ export async function executeCall(call: ToolCall, options: ExecuteOptions): Prom
 
 /** The result of a call that was cut off by a cancel. */
 export function abortedResult(name: string): ToolResult {
-  return errorResult('ABORTED', `tool "${name}" was aborted`)
+  return errorResult('ABORTED', `tool ${quote(name)} was aborted`)
 }
 
 function refuse(
@@ -40,7 +40,10 @@ function refuse(
     return errorResult('TOOL_DENIED', `tool "${name}" is not allowed for this agent`)
   }
   const known = table.visible(agent).map((tool) => tool.name)
-  return errorResult('UNKNOWN_TOOL', `no tool "${name}" (known: ${known.join(', ') || 'none'})`)
+  return errorResult(
+    'UNKNOWN_TOOL',
+    `no tool ${quote(name)} (known: ${known.join(', ') || 'none'})`,
+  )
 }
 
 async function runTool(tool: Tool, call: ToolCall, options: ExecuteOptions): Promise<ToolResult> {

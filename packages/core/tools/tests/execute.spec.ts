@@ -104,6 +104,16 @@ describe('executeCall', () => {
     expect(textOf(result)).toBe('no tool "ech" (known: none)')
   })
 
+  test('repeats no more than the beginning of a name that is long', async () => {
+    const name = 'x'.repeat(100_000)
+
+    const result = await execute({}, { name })
+    const aborted = await execute({}, { name, signal: AbortSignal.abort() })
+
+    expect(textOf(result)).toBe(`no tool "${'x'.repeat(100)}…" (known: echo)`)
+    expect(textOf(aborted)).toBe(`tool "${'x'.repeat(100)}…" was aborted`)
+  })
+
   test('refuses a tool that the agent may not use, and never asks the listeners', async () => {
     const run = vi.fn<Tool['execute']>(async () => 'ran')
     const wrap = vi.fn<Wrap>((_, inner) => inner())
