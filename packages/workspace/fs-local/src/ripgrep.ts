@@ -84,14 +84,20 @@ function start({ workspace, folder, args, target }: RipgrepSearch): Child {
     child.stderr.setEncoding('utf8')
     return child
   } catch (error) {
-    // Arguments that no process can take, for example a NUL or more text than the system allows.
-    throw new FsError(
-      'INVALID_PATTERN',
-      `the pattern cannot be searched for: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
-    )
+    const text = `the pattern cannot be searched for: ${whyNot(error)}`
+    throw new FsError('INVALID_PATTERN', text, { cause: error })
+  }
+}
+
+/** Arguments that no process can take. */
+function whyNot(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'ERR_INVALID_ARG_VALUE':
+      return 'it has a NUL character, which no text file has: leave that out'
+    case 'E2BIG':
+      return 'it is too long: use a shorter one'
+    default:
+      return messageOf(error)
   }
 }
 
@@ -124,7 +130,8 @@ const maxStderr = 4096
 function endOf(child: Child): Promise<{ readonly code: number | null; readonly stderr: string }> {
   let stderr = ''
   child.stderr.on('data', (text: string) => {
-    stderr = (stderr + text).slice(0, maxStderr)
+    // It begins with the pattern, however long that is, and ends with what is wrong.
+    stderr = (stderr + text).slice(-maxStderr)
   })
   return new Promise((resolve, reject) => {
     child.once('close', (code) => resolve({ code, stderr }))
@@ -138,9 +145,14 @@ function endOf(child: Child): Promise<{ readonly code: number | null; readonly s
 /** Only the core of ripgrep's message: the rest speaks of its command line. */
 function patternError(stderr: string): FsError {
   const [line = ''] = /(?<=^error: ).*/m.exec(stderr) ?? /(?<=^rg: ).*/m.exec(stderr) ?? [stderr]
-  const reason = line || 'ripgrep gave no reason'
+  const reason = shortened(line.trim()) || 'ripgrep gave no reason'
   return new FsError(
     'INVALID_PATTERN',
     `the pattern cannot be used: ${reason}; write a regular expression for one line, without look-around and backreferences, or a glob with balanced brackets`,
   )
+}
+
+/** A glob is repeated before what is wrong with it. */
+function shortened(text: string): string {
+  return text.length <= 200 ? text : `${text.slice(0, 100)}…${text.slice(-100)}`
 }

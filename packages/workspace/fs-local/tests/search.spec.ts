@@ -158,6 +158,15 @@ describe('glob', () => {
     },
   )
 
+  test.each([1000, 100_000])('says what is wrong with a glob of %d characters', async (length) => {
+    const { fs, agent } = await given({ a: '' })
+
+    const failure = await failureOf(fs.glob(agent, `[${'x'.repeat(length)}`, anyLimits))
+
+    expect(failure).toContain('unclosed character class')
+    expect(failure.length).toBeLessThan(600)
+  })
+
   test('lists names with line ends, spaces and odd characters', async () => {
     const names = ['-n', 'a b', 'line\nend', 'é😀'].toSorted()
     const { glob } = await given(Object.fromEntries(names.map((name) => [name, 'x'])))
@@ -255,7 +264,10 @@ describe('grep', () => {
     ['foo(', 'unclosed group'],
     ['a\nb', 'not allowed'],
     ['\\w{1000}{1000}', 'size limit'],
-  ])('refuses %j and says why', async (pattern, reason) => {
+    [`(${'x'.repeat(100_000)}`, 'unclosed group'],
+    ['x'.repeat(3_000_000), 'it is too long'],
+    ['a\0b', 'it has a NUL character'],
+  ])('refuses a pattern that it cannot use and says why (%#)', async (pattern, reason) => {
     const { fs, agent } = await given({ a: 'a' })
 
     const failure = await failureOf(fs.grep(agent, { pattern }, anyLimits))
@@ -263,6 +275,7 @@ describe('grep', () => {
     expect(failure).toMatch(/^INVALID_PATTERN: /)
     expect(failure).toContain(reason)
     expect(failure).not.toContain('--')
+    expect(failure.length).toBeLessThan(600)
   })
 
   test('takes linear time for patterns that backtrack without end elsewhere', async () => {
