@@ -39,9 +39,9 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** A text in double quotes for a message: escaped where it must be, and cut where it is long. */
+/** A text in double quotes for a message, cut where it is long. */
 export function quote(text: string): string {
-  return JSON.stringify(text.length > maxQuoted ? `${text.slice(0, maxQuoted)}…` : text)
+  return `"${text.length > maxQuoted ? `${text.slice(0, maxQuoted)}…` : text}"`
 }
 
 const maxQuoted = 100
