@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RequestError } from '@agentclientprotocol/sdk'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
@@ -55,6 +55,7 @@ describe('files of a client', () => {
       'created "new/a.txt" (6 bytes)',
     ])
     expect(editor.buffers.get(join(editor.folder, 'new/a.txt'))).toBe('hello\n')
+    expect(await readdir(editor.folder)).toEqual(['new'])
   })
 
   test('must be read before they are changed, also those that only the editor has', async () => {
@@ -160,6 +161,16 @@ describe('files of a client', () => {
     await expect(readFile(join(editor.folder, 'a.txt'))).rejects.toThrow('ENOENT')
   })
 
+  test('that the client does not know are not read from the disk', async () => {
+    const editor = await start({ calls: [read('a.txt')] })
+    await writeFile(join(editor.folder, 'a.txt'), 'x')
+    const sessionId = await editor.open()
+
+    await editor.prompt(sessionId)
+
+    expect(editor.results(sessionId)[0]).toMatch(/^FILE_NOT_FOUND: .*the editor says/)
+  })
+
   test.each(['fs/read_text_file', 'fs/write_text_file'])(
     'end with the cancel while the client hangs in %s',
     async (method) => {
@@ -177,10 +188,32 @@ describe('files of a client', () => {
     },
   )
 
-  test('are those of the disk where the client does not offer both to read and to write', async () => {
+  test.each(['fs/read_text_file', 'fs/write_text_file'])(
+    'reject at once with the abort while the client hangs in %s',
+    async (method) => {
+      const editor = await start({ calls: [], faults: { [method]: () => never } })
+      const agent = { cwd: editor.folder, id: await editor.open() }
+      const controller = new AbortController()
+      const { signal } = controller
+      const accessing =
+        method === 'fs/read_text_file'
+          ? editor.ctx.fs.readText(agent, 'a.txt', signal)
+          : editor.ctx.fs.write(agent, 'a.txt', 'x', signal)
+      await waitFor('the client is asked', () => editor.methods().includes(method))
+
+      controller.abort(new Error('enough'))
+
+      await expect(accessing).rejects.toThrow('enough')
+    },
+  )
+
+  test.each([
+    ['write', { readTextFile: true, writeTextFile: false }],
+    ['read', { readTextFile: false, writeTextFile: true }],
+  ])('are those of the disk where the client does not offer to %s', async (_, fs) => {
     const editor = await start({
       calls: [read('a.txt'), edit('a.txt', 'saved', 'changed')],
-      capabilities: { fs: { readTextFile: true, writeTextFile: false } },
+      capabilities: { fs },
       expectErrors: /^[^\n]*the client offers no files: those of this machine are used[^\n]*\n$/,
     })
     const path = join(editor.folder, 'a.txt')

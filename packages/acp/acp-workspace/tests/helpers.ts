@@ -21,7 +21,11 @@ import { scriptedModel, temporaryFolder, temporaryProject } from '@deepseek-ai/d
 import { expect, onTestFinished } from 'vitest'
 import type { Config } from '../src/index.ts'
 
-type Call = { readonly name: string; readonly input: Record<string, unknown> }
+interface Call {
+  readonly name: string
+  readonly input: Record<string, unknown>
+  readonly callId?: string
+}
 
 export const bash = (command: string, more: object = {}): Call => ({
   name: 'bash',

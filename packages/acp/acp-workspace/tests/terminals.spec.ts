@@ -1,9 +1,13 @@
+import { getEventListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RequestError } from '@agentclientprotocol/sdk'
+import type { AcpClient } from '@deepseek-ai/dsh-acp'
+import type { SessionId } from '@deepseek-ai/dsh-session'
 import { temporaryFolder, waitFor } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
+import { Terminals } from '../src/terminals.ts'
 import { bash, start } from './helpers.ts'
 
 const never = new Promise(() => {})
@@ -108,24 +112,24 @@ describe('a command in a terminal of the client', () => {
   })
 
   test.each([created, waits, 'terminal/output', 'terminal/release'])(
-    'is given up with the cancel while the client hangs in %s',
+    'is given up soon after the abort when the client hangs in %s',
     async (method) => {
       const editor = await start({
-        calls: [bash('true')],
+        calls: [],
         config: { graceMs: 50 },
         faults: { [method]: () => never },
-        expectErrors: /^$|did not end a command within 50 ms/,
+        expectErrors: method === waits ? /did not end a command within 50 ms/ : /^$/,
       })
-      const sessionId = await editor.open()
-      const prompting = editor.prompt(sessionId)
+      const caller = { sessionId: (await editor.open()) as SessionId }
+      const { signal, abort } = abortable()
+      const request = { command: 'true', cwd: editor.folder, caller, signal }
+      const executing = editor.ctx.bash.execute(request)
       await waitFor('the client is asked', () => editor.methods().includes(method))
 
-      await editor.cancel(sessionId)
+      abort()
 
-      expect(await prompting).toBe('cancelled')
-      expect(editor.results(sessionId)).toHaveLength(1)
-      await editor.prompt(sessionId)
-      expect(Array.from(editor.session(sessionId)?.events() ?? []).at(-1)?.type).toBe('turn/end')
+      expect(await executing).toMatchObject({ isAborted: method === created || method === waits })
+      expect(getEventListeners(signal, 'abort')).toEqual([])
     },
   )
 
@@ -215,9 +219,11 @@ describe('a command in a terminal of the client', () => {
   })
 
   test('of a child runs in the session above it, and is not shown as a call of that', async () => {
-    const subagent = { name: 'subagent', input: { description: 'a task', prompt: 'child' } }
+    const input = { description: 'a task', prompt: 'child' }
+    const subagent = { name: 'subagent', input, callId: 'same' }
+    const inChild = { ...bash('echo of the child'), callId: 'same' }
     const editor = await start({
-      calls: (_, prompt) => [prompt.includes('child') ? bash('echo of the child') : subagent],
+      calls: (_, prompt) => [prompt.includes('child') ? inChild : subagent],
       entries: child,
     })
     const sessionId = await editor.open()
@@ -266,3 +272,53 @@ describe('a command in a terminal of the client', () => {
     expect(editor.methods()).toEqual([])
   })
 })
+
+describe('Terminals', () => {
+  const request = { command: 'true', cwd: '/', timeoutMs: 1000 }
+  const options = { shell: 'sh', env: {}, maxOutputBytes: 100, graceMs: 1000 }
+
+  test('starts nothing under a signal that is aborted', async () => {
+    const { client, requested } = createClient()
+    const terminals = new Terminals(options, () => {})
+
+    const result = await terminals.run(client, { ...request, signal: AbortSignal.abort() })
+
+    expect(result).toMatchObject({ isAborted: true, output: '' })
+    expect(requested).toEqual([])
+  })
+
+  test('ends with all its commands, and starts none afterwards', async () => {
+    const { client, requested } = createClient()
+    const terminals = new Terminals(options, () => {})
+    const running = terminals.run(client, { ...request, timeoutMs: 100_000 })
+    await waitFor('it runs', () => requested.includes(waits))
+
+    await terminals.dispose()
+
+    expect(requested.slice(-3)).toEqual(['terminal/kill', 'terminal/output', 'terminal/release'])
+    expect(await running).toMatchObject({ isAborted: true, signal: 'SIGTERM', output: 'out' })
+    expect(await terminals.run(client, request)).toMatchObject({ isAborted: true })
+    expect(requested.filter((method) => method === created)).toHaveLength(1)
+  })
+})
+
+/** A client whose command runs until it is killed. */
+function createClient(): { readonly client: AcpClient; readonly requested: readonly string[] } {
+  const requested: string[] = []
+  const { promise: exit, resolve } = Promise.withResolvers<object>()
+  const request = async (method: string): Promise<unknown> => {
+    requested.push(method)
+    if (method === created) return { terminalId: 't' }
+    if (method === 'terminal/kill') resolve({ exitCode: null, signal: 'SIGTERM' })
+    if (method === waits) return exit
+    return { output: 'out', truncated: false }
+  }
+  const sessionId = 's' as SessionId
+  const client = { sessionId, capabilities: {}, request: request as never, show: async () => {} }
+  return { client, requested }
+}
+
+function abortable(): { readonly signal: AbortSignal; readonly abort: () => void } {
+  const controller = new AbortController()
+  return { signal: controller.signal, abort: () => controller.abort() }
+}
