@@ -47,6 +47,27 @@ describe('cordis.demo.yml', () => {
   })
 })
 
+describe('DSH_CLIENT_WORKSPACE', () => {
+  test('lets the agent read what is not saved, and write through the editor', async () => {
+    const copy = await copyOfExample()
+    const server = start(copy, 'cordis.demo.yml', { DSH_CLIENT_WORKSPACE: '1' })
+    const written = join(copy.project, 'docs/price.md')
+    const unsaved = '/** Words that are not saved. */\nexport const priceTag = 1\n'
+    const buffers = new Map([[join(copy.project, 'src/price.js'), unsaved]])
+    const client = await connect(server, 'allow_once', buffers)
+    const sessionId = await client.open(copy.project)
+
+    await client.prompt(sessionId, 'Document priceTag of src/price.js in docs/price.md.')
+    server.stdin.end()
+
+    expect(client.textOf(sessionId)).toContain('I wrote docs/price.md.')
+    expect(buffers.get(written)).toContain('Words that are not saved.')
+    await expect(readFile(written)).rejects.toThrow('ENOENT')
+    expect(await server.ended).toBe(0)
+    expect(server.stderr()).toBe('')
+  })
+})
+
 describe('cordis.yml', () => {
   test('without a key says what to set, on stderr alone, and exits 2', async () => {
     const server = start(await copyOfExample(), 'cordis.yml')

@@ -13,6 +13,7 @@ import {
   type ContentBlock,
   methods,
   ndJsonStream,
+  RequestError,
   type RequestPermissionRequest,
   type SessionNotification,
   type SessionUpdate,
@@ -115,8 +116,15 @@ export interface Client {
   readonly prompt: (sessionId: string, text: string) => Promise<string>
 }
 
-/** Shakes hands as an editor does; it answers every question with `optionId`. */
-export async function connect({ stdin, stdout }: Started, optionId: string): Promise<Client> {
+/**
+ * Shakes hands as an editor does; it answers every question with `optionId`.
+ * @param buffers texts by absolute path, which the editor offers to read and to write.
+ */
+export async function connect(
+  { stdin, stdout }: Started,
+  optionId: string,
+  buffers?: Map<string, string>,
+): Promise<Client> {
   const notifications: SessionNotification[] = []
   const questions: RequestPermissionRequest[] = []
   const app = clientApp({ name: 'test' })
@@ -125,13 +133,23 @@ export async function connect({ stdin, stdout }: Started, optionId: string): Pro
       questions.push(params)
       return { outcome: { outcome: 'selected', optionId } }
     })
+    .onRequest(methods.client.fs.readTextFile, ({ params: { path } }) => {
+      const content = buffers?.get(path)
+      if (content === undefined) throw RequestError.resourceNotFound(path)
+      return { content }
+    })
+    .onRequest(methods.client.fs.writeTextFile, ({ params: { path, content } }) => {
+      buffers?.set(path, content)
+      return {}
+    })
   const input = Readable.toWeb(stdout.pipe(new PassThrough())) as ReadableStream<Uint8Array>
   const { agent } = app.connect(ndJsonStream(Writable.toWeb(stdin), input))
   const updates: Client['updates'] = (sessionId, kind) =>
     notifications
       .filter((one) => one.sessionId === sessionId && one.update.sessionUpdate === kind)
       .map(({ update }) => update as never)
-  const hello = { protocolVersion: 1, clientCapabilities: {} }
+  const fs = buffers && { readTextFile: true, writeTextFile: true }
+  const hello = { protocolVersion: 1, clientCapabilities: { fs } }
   await agent.request(methods.agent.initialize, hello)
   const textOf = (sessionId: string): string =>
     updates(sessionId, 'agent_message_chunk')
