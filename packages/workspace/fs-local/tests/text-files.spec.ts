@@ -1,6 +1,6 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gate, testContext } from '@deepseek-ai/dsh-testkit'
+import { gate, temporaryFolder, testContext } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import FsService, { type FsAgent, type TextFiles } from '../src/index.ts'
 import { anyRange, createAgent, failureOf } from './helpers.ts'
@@ -58,6 +58,21 @@ describe('fs/text-files', () => {
     expect((await ends).map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     expect(late).toMatch(/^STALE_FILE/)
     expect(saved).toHaveLength(1)
+  })
+
+  test('names files to the keeper below the folder of the agent, also when that is a link', async () => {
+    const paths: string[] = []
+    const load = async (path: string): Promise<string> => {
+      paths.push(path)
+      return 'kept\n'
+    }
+    const { fs, agent } = await createKept({}, { load })
+    const cwd = join(await temporaryFolder(), 'link')
+    await symlink(agent.cwd, cwd)
+
+    await fs.read({ cwd }, join(cwd, 'a.txt'), anyRange)
+
+    expect(paths).toEqual([join(cwd, 'a.txt')])
   })
 
   test('does not entitle to a change by readText', async () => {
