@@ -136,9 +136,10 @@ export async function start(setup: Setup): Promise<Harness> {
 
 async function startServer({ calls, config = {}, entries = '', expectErrors }: Setup) {
   const yml = `- name: '@deepseek-ai/dsh-agent-core'
+  config: { abortGraceMs: 20000 }
 - name: '@deepseek-ai/dsh-acp'
 - name: '@deepseek-ai/dsh-acp-workspace'
-  config: ${JSON.stringify(config)}
+  config: ${JSON.stringify({ graceMs: 10_000, ...config })}
 - name: '@deepseek-ai/dsh-bash-local'
 - name: '@deepseek-ai/dsh-tool-bash'
 - name: '@deepseek-ai/dsh-fs-local'
