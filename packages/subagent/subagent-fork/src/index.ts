@@ -2,9 +2,9 @@
 import type { Context } from '@deepseek-ai/cordis'
 import type { SubagentProvider } from '@deepseek-ai/dsh-subagent'
 import {
+  createInProcessProvider,
   inProcessServices,
   type InProcessServices,
-  startInProcessRun,
 } from '@deepseek-ai/dsh-subagent-spawn'
 import z from '@deepseek-ai/schemastery'
 
@@ -25,17 +25,6 @@ export function apply(ctx: Context, { providerName }: Config): void {
 }
 
 /** Children that start with the parent's log up to its last `turn/end`, shared, not copied. */
-export function createForkProvider(
-  providerName: string,
-  services: InProcessServices,
-): SubagentProvider {
-  return {
-    name: providerName,
-    capabilities: { outputSchema: true, depthLimit: true, toolFilter: true },
-    inheritsParentContext: true,
-    start: (request, run) => {
-      const seed = request.parent.session.completedTurns()
-      return startInProcessRun(services, { provider: providerName, request, run, seed })
-    },
-  }
+function createForkProvider(providerName: string, services: InProcessServices): SubagentProvider {
+  return createInProcessProvider(providerName, services, ({ session }) => session.completedTurns())
 }

@@ -1,7 +1,7 @@
 import type { ScriptedReply } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import type { SubagentRunContext } from '@deepseek-ai/dsh-subagent'
-import { createSpawnProvider, inProcessServices } from '../src/index.ts'
+import { createInProcessProvider, inProcessServices } from '../src/index.ts'
 import { createBench, registerTool } from './helpers.ts'
 
 const look = [{ name: 'look' }]
@@ -10,7 +10,7 @@ test('the usage of a result is that of the child, also without the care of the s
   const { ctx, parent } = await createBench()
   const run = { runId: 'run', childId: 'child', depth: 1, report: () => {} }
 
-  const bare = createSpawnProvider('bare', inProcessServices(ctx)).start(
+  const bare = createInProcessProvider('bare', inProcessServices(ctx)).start(
     { prompt: 'go', parent },
     run as unknown as SubagentRunContext,
   )
