@@ -70,10 +70,9 @@ function partsOf(value: unknown, depth: number): JsonValue | undefined {
   }
 }
 
-/** Checked as deep as it will stand in the event, so that a store can read that back. */
+/** Checked as deep as it will stand in the data of the event. */
 function frozen(value: unknown): JsonValue {
-  const event = freezeJson({ data: { content: { block: { value } } } })
-  return event.data.content.block.value as JsonValue
+  return freezeJson({ content: { block: { value } } }).content.block.value as JsonValue
 }
 
 function textOf(input: unknown): string {

@@ -186,7 +186,7 @@ describe('ask', () => {
 
     const { content } = data as { content: { input: JsonValue }[] }
     const kinds = content.map(({ input }) => typeof input)
-    expect(kinds).toEqual(depths.map((depth) => (depth <= 96 ? 'object' : 'string')))
+    expect(kinds).toEqual(depths.map((depth) => (depth <= 97 ? 'object' : 'string')))
   })
 
   test('tells the model what was wrong with an input that no log can hold', async () => {

@@ -61,7 +61,7 @@ export function parseSession(bytes: Buffer, file: string): SessionFile {
   const first = header.seedLength ?? 0
   const events = lines
     .slice(1)
-    .map((line, index) => freezeJson(parseEvent(line, first + index, file, index + 2)))
+    .map((line, index) => parseEvent(line, first + index, file, index + 2))
   const rest = bytes.subarray(length)
   return {
     header,
@@ -146,7 +146,8 @@ function parseEvent(line: string, seq: number, file: string, number: number): Se
   }
   if (typeof time !== 'number') throw corrupt(file, number, 'the event has no time')
   check(dataSchemas[type as SessionEvent['type']], data, file, number)
-  return value as unknown as SessionEvent
+  // Frozen as it was when it was appended: the event around it counts for no depth.
+  return Object.freeze({ ...value, data: freezeJson(data) }) as unknown as SessionEvent
 }
 
 function check(schema: z.ZodType, value: unknown, file: string, number: number): void {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import { isHarnessError, type JsonValue } from '@deepseek-ai/dsh-llm'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
 import { describe, expect, test } from 'vitest'
 import { eventLine, headerLine } from '../src/format.ts'
@@ -49,6 +49,20 @@ describe('parseSession', () => {
     expect(Object.isFrozen(events[1]?.data)).toBe(true)
     expect(length).toBe(Buffer.byteLength(lines.join('')))
     expect(torn).toBeUndefined()
+  })
+
+  test('reads data that is nested as deep as a log may hold', () => {
+    const deep = createSession()
+    let input: JsonValue = 'bottom'
+    for (let depth = 1; depth < 100; depth += 1) input = [input]
+    deep.append('turn/start', { turn: 1, model: 'm' })
+    deep.append('tool/call', { callId: 'c', name: 'dig', input })
+
+    const { events } = parse(
+      headerLine(deep.header) + Array.from(deep.events(), eventLine).join(''),
+    )
+
+    expect(events).toStrictEqual([...deep.events()])
   })
 
   test('takes a header without events', () => {
