@@ -38,12 +38,6 @@ export class LocalBash implements BashExecutor {
 
   async execute(request: BashRequest): Promise<BashResult> {
     const { timeoutMs = this.timeoutMs, signal } = request
-    if (!(timeoutMs > 0 && timeoutMs <= this.maxTimeoutMs)) {
-      throw new BashError(
-        'INVALID_TIMEOUT',
-        `timeoutMs must be above 0 and at most ${this.maxTimeoutMs}, not "${timeoutMs}"`,
-      )
-    }
     if (this.disposing !== undefined) {
       throw new BashError(
         'EXECUTOR_DISPOSED',

@@ -119,13 +119,6 @@ describe('LocalBash.execute', () => {
   test('rejects a command that cannot be passed', async () => {
     await expect(run('echo a\0b')).rejects.toMatchObject({ code: 'START_FAILED' })
   })
-
-  test.each([0, -1, 20_001, Number.NaN])('refuses a time limit of %d', async (timeoutMs) => {
-    await expect(run('true', { timeoutMs })).rejects.toMatchObject({
-      code: 'INVALID_TIMEOUT',
-      message: expect.stringContaining('at most 20000'),
-    })
-  })
 })
 
 describe('LocalBash.execute, when a command leaves processes behind', () => {
