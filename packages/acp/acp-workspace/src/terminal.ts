@@ -74,7 +74,8 @@ async function create(spec: TerminalSpec, stop: Stop): Promise<string | undefine
     method: 'terminal/create',
     params: {
       command: shell,
-      args: ['-c', request.command],
+      // Else a command that begins with a dash would be an option of the shell.
+      args: ['-c', '--', request.command],
       cwd: request.cwd,
       env: Object.entries({ ...env, ...request.env }).map(([name, value]) => ({ name, value })),
       outputByteLimit: maxOutputBytes,

@@ -48,7 +48,7 @@ describe('a command in a terminal of the client', () => {
     expect(editor.requests[0]?.params).toEqual({
       sessionId,
       command: '/bin/sh',
-      args: ['-c', 'echo $COLOR'],
+      args: ['-c', '--', 'echo $COLOR'],
       cwd: editor.folder,
       env: [{ name: 'COLOR', value: 'no' }],
       outputByteLimit: 1000,
