@@ -203,7 +203,7 @@ describe('a change in the configuration', () => {
 
 describe('a change in the source of a backend', () => {
   const backend = fileURLToPath(new URL('../../../subagent/subagent-spawn', import.meta.url))
-  const start = 'request, run })'
+  const start = 'request, run, seed })'
   const tools = `
 import { existsSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -229,7 +229,7 @@ export function apply(ctx) {
     const cwd = await project()
     await cp(join(backend, 'src'), join(cwd, 'spawn'), { recursive: true })
     await symlink(join(backend, 'node_modules'), join(cwd, 'spawn/node_modules'))
-    const source = await readFile(join(cwd, 'spawn/index.ts'), 'utf8')
+    const source = await readFile(join(cwd, 'spawn/provider.ts'), 'utf8')
     expect(source).toContain(start)
     const files = {
       'tools.ts': tools,
@@ -249,10 +249,10 @@ export function apply(ctx) {
     await command.sees('model parrot')
     const edit = (mark: string): Promise<void> =>
       writeFile(
-        join(cwd, 'spawn/index.ts'),
+        join(cwd, 'spawn/provider.ts'),
         source.replace(
           start,
-          `request: { ...request, prompt: '${mark} ' + request.prompt }, run })`,
+          `request: { ...request, prompt: '${mark} ' + request.prompt }, run, seed })`,
         ),
       )
     return { cwd, command, edit }
