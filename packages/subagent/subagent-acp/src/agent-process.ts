@@ -15,7 +15,7 @@ import {
   type StopOptions,
   within,
 } from '@deepseek-ai/dsh-process'
-import { Diagnostic } from './diagnostic.ts'
+import { Diagnostic, jsonOf } from './diagnostic.ts'
 import { AcpChildError } from './errors.ts'
 import { cancelledPermission, permissionRequest, type PermissionRequest } from './permission.ts'
 import { messageStream } from './wire.ts'
@@ -108,5 +108,5 @@ function hintFor(method: string): string {
 /** Agents put what matters into the data of an internal error. */
 function detailsOf(error: unknown): string {
   if (!(error instanceof RequestError) || error.data === undefined) return ''
-  return ` (${typeof error.data === 'string' ? error.data : JSON.stringify(error.data)})`
+  return ` (${typeof error.data === 'string' ? error.data : jsonOf(error.data)})`
 }

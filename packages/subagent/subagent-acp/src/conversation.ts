@@ -200,7 +200,7 @@ export class Conversation {
     const option = configOptions.find((item) => item.category === category || item.id === category)
     const offered = (option?.options ?? []).flat().map((item) => item.value)
     if (option === undefined || !offered.includes(value)) {
-      const known = [...alsoOffered, ...offered].join(', ') || 'none'
+      const known = [...new Set([...alsoOffered, ...offered])].join(', ') || 'none'
       throw new AcpChildError(
         'NOT_OFFERED',
         `the agent has no ${category} "${value}" (offered: ${known})`,

@@ -1,4 +1,5 @@
 /** What is told of a child's failure: why it failed, and what it said beside the protocol. */
+import { inspect, stripVTControlCharacters } from 'node:util'
 import { ByteTail } from '@deepseek-ai/dsh-process'
 
 const maxReasonLength = 1500
@@ -34,7 +35,7 @@ export class Diagnostic {
   }
 
   private remark(name: string, tail: ByteTail): string {
-    const whole = this.redact(tail.text())
+    const whole = this.redact(stripVTControlCharacters(tail.text()))
     const text = (tail.isCut ? whole.slice(this.margin) : whole).trim()
     return text === '' ? '' : `\n${name}${tail.isCut ? ' (its end)' : ''}: ${text}`
   }
@@ -43,6 +44,15 @@ export class Diagnostic {
     let clean = text
     for (const [value, name] of this.secrets) clean = clean.replaceAll(value, () => `[${name}]`)
     return clean
+  }
+}
+
+/** What an agent sent, as JSON if it is no deeper than that can be written. */
+export function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return inspect(value, { depth: 2 })
   }
 }
 

@@ -21,6 +21,16 @@ const preferred: Readonly<Record<PermissionPolicy, readonly string[]>> = {
   allow: ['allow_once', 'allow_always'],
 }
 
+/** Whether an answer lets the agent do what it asked for. */
+export function isAllowed(
+  { options }: PermissionRequest,
+  { outcome }: RequestPermissionResponse,
+): boolean {
+  if (outcome.outcome !== 'selected') return false
+  const chosen = options.find(({ optionId }) => optionId === outcome.optionId)
+  return preferred.allow.some((kind) => kind === chosen?.kind)
+}
+
 /** Selects the narrowest option that the policy stands for; cancels when there is none. */
 export function answerPermission(
   policy: PermissionPolicy,

@@ -1,5 +1,9 @@
 /** One run: a process of its own, one prompt, and the end of both. */
-import type { ActiveSession, PromptResponse } from '@agentclientprotocol/sdk'
+import type {
+  ActiveSession,
+  PromptResponse,
+  RequestPermissionResponse,
+} from '@agentclientprotocol/sdk'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { within } from '@deepseek-ai/dsh-process'
 import type {
@@ -11,8 +15,14 @@ import type {
 } from '@deepseek-ai/dsh-subagent'
 import type { Config } from './config.ts'
 import { Conversation, type Lineage, type Task } from './conversation.ts'
+import { jsonOf } from './diagnostic.ts'
 import { AcpChildError } from './errors.ts'
-import { answerPermission, cancelledPermission } from './permission.ts'
+import {
+  answerPermission,
+  cancelledPermission,
+  isAllowed,
+  type PermissionRequest,
+} from './permission.ts'
 import type { AgentPool } from './pool.ts'
 import { Transcript } from './transcript.ts'
 
@@ -55,6 +65,8 @@ class AcpRun implements SubagentRun {
   private readonly talk: Promise<SubagentResult>
   private sessionId: string | undefined
   private isCancelled = false
+  /** Permissions that the agent asked for and did not get. */
+  private refusals = 0
   private disposal: Promise<void> | undefined
 
   constructor({ config, cwd, request, context, pool }: AcpStart) {
@@ -94,9 +106,15 @@ class AcpRun implements SubagentRun {
   }
 
   private adopt(conversation: Conversation): Conversation {
-    conversation.process.permit = (asked) =>
-      this.isCancelled ? cancelledPermission : answerPermission(this.config.permission, asked)
+    conversation.process.permit = (asked) => this.permit(asked)
     return conversation
+  }
+
+  private permit(asked: PermissionRequest): RequestPermissionResponse {
+    if (this.isCancelled) return cancelledPermission
+    const answer = answerPermission(this.config.permission, asked)
+    if (!isAllowed(asked, answer)) this.refusals += 1
+    return answer
   }
 
   private async talkAbout(prompt: string): Promise<SubagentResult> {
@@ -134,7 +152,17 @@ class AcpRun implements SubagentRun {
   private resultFrom(response: PromptResponse): SubagentResult {
     const reason: unknown = response.stopReason
     this.transcript.addUsage(response)
-    return this.resultOf(stopReasons.get(reason) ?? 'error', this.remarkOn(reason))
+    const remarks = [this.remarkOn(reason), this.remarkOnRefusals(), this.transcript.remark]
+    const remark = remarks.filter((text) => text !== undefined).join('; ')
+    return this.resultOf(stopReasons.get(reason) ?? 'error', remark || undefined)
+  }
+
+  /** Some agents end their turn then as if it were complete. */
+  private remarkOnRefusals(): string | undefined {
+    const { refusals } = this
+    if (refusals === 0) return undefined
+    const requests = refusals === 1 ? '1 request' : `${refusals} requests`
+    return `${requests} for permission refused, by the policy "${this.config.permission}"`
   }
 
   private remarkOn(reason: unknown): string | undefined {
@@ -151,7 +179,7 @@ class AcpRun implements SubagentRun {
       case 'max_turn_requests':
         return 'the agent reached its limit of model requests in one turn'
       default:
-        return `the agent ended its turn with the unknown stop reason ${JSON.stringify(reason)}`
+        return `the agent ended its turn with the unknown stop reason ${jsonOf(reason)}`
     }
   }
 

@@ -39,6 +39,9 @@ const mereLife: SessionUpdate = { sessionUpdate: 'session_info_update' }
 /** A sign of life that says nothing. */
 const alive: SubagentActivity = { kind: 'text', text: '' }
 
+/** How much of a message is kept, in UTF-16 code units: agents may write without end. */
+const maxMessageLength = 16 * 1024 * 1024
+
 /** Turns session updates into activities, and keeps the last message that has text. */
 export class Transcript {
   /** The child's tokens so far, where it tells them. */
@@ -49,6 +52,7 @@ export class Transcript {
   private messageId: string | undefined
   /** The last message before the open one that has text. */
   private earlier = ''
+  private isCut = false
 
   constructor(report: (activity: SubagentActivity) => void) {
     this.report = report
@@ -58,6 +62,13 @@ export class Transcript {
   get output(): AssistantContent {
     const text = this.message.trim() === '' ? this.earlier : this.message
     return text === '' ? [] : [{ type: 'text', text }]
+  }
+
+  /** What the output does not tell of itself. */
+  get remark(): string | undefined {
+    return this.isCut
+      ? `a message is longer than ${maxMessageLength} characters: its end was left out`
+      : undefined
   }
 
   add(update: SessionUpdate): void {
@@ -99,7 +110,9 @@ export class Transcript {
       this.endMessage()
       this.messageId = id
     }
-    this.message += text
+    const room = maxMessageLength - this.message.length
+    this.isCut ||= text.length > room
+    this.message += text.length > room ? text.slice(0, room) : text
     this.report({ kind: 'text', text })
   }
 

@@ -19,6 +19,13 @@ describe('Diagnostic', () => {
     expect(text).toMatch(/^why\nstderr \(its end\): x{1015} the end\nstdout: a banner$/)
   })
 
+  test('shows nothing that drives a terminal', () => {
+    const diagnostic = new Diagnostic({})
+    diagnostic.stderr.push(Buffer.from('\u001B[31mbad\u001B[0m luck'))
+
+    expect(diagnostic.about('why')).toBe('why\nstderr: bad luck')
+  })
+
   test('shortens a reason that is long', () => {
     const text = new Diagnostic({}).about('x'.repeat(5000))
 
@@ -56,6 +63,13 @@ describe('Diagnostic', () => {
 })
 
 describe('the diagnostic of a run', () => {
+  test.each([
+    ['an error', 'data', /^the agent failed at session\/prompt: boom \(\[ \[/],
+    ['a stop reason', 'stopReason', /unknown stop reason \[ \[/],
+  ])('tells of %s whose value is nested too deep for JSON', async (_, where, expected) => {
+    expect((await delegateOnce(fixture('nests', where))).diagnostic).toMatch(expected)
+  })
+
   test('holds no value of the environment that the agent was given', async () => {
     const config = { env: { SECRET: secret } }
 

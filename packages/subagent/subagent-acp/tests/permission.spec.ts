@@ -50,6 +50,23 @@ describe('an agent that asks for permission', () => {
     expect(textOf(result)).toBe(JSON.stringify([answer, answer]))
   })
 
+  test.each<[PermissionPolicy, string[], string | undefined]>([
+    ['reject', all, '2 requests for permission refused, by the policy "reject"'],
+    ['allow', ['reject_once'], '2 requests for permission refused, by the policy "allow"'],
+    ['allow', all, undefined],
+  ])('by policy %s with %j leaves the remark %j', async (permission, kinds, diagnostic) => {
+    const params = { sessionId: 's', options: optionsOf(...kinds) }
+    const request = ['session/request_permission', params]
+
+    const result = await delegateOnce(
+      { ...fixture('asks'), permission },
+      JSON.stringify([request, request]),
+    )
+
+    expect(result.stopReason).toBe('completed')
+    expect(result.diagnostic).toBe(diagnostic)
+  })
+
   test('without options that make sense gets an error', async () => {
     const result = await delegateOnce(
       fixture('asks'),
@@ -72,6 +89,7 @@ describe('an agent that asks for permission', () => {
         },
       ],
       stopReason: 'completed',
+      diagnostic: '1 request for permission refused, by the policy "reject"',
     })
     expect(updates[0]).toEqual({ kind: 'reasoning', text: 'let me see' })
   })

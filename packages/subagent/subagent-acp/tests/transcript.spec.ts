@@ -28,6 +28,21 @@ function heard(...updates: readonly Update[]): { activities: SubagentActivity[];
 }
 
 describe('Transcript', () => {
+  test('keeps 16 Mi characters of a message, and says that there was more', () => {
+    const transcript = new Transcript(() => {})
+    const piece = 'x'.repeat(1024 * 1024)
+
+    for (let count = 0; count < 16; count += 1) transcript.add(say(piece))
+    const { remark } = transcript
+    transcript.add(say('y'))
+
+    expect(textOf(transcript)).toBe(piece.repeat(16))
+    expect(remark).toBeUndefined()
+    expect(transcript.remark).toBe(
+      'a message is longer than 16777216 characters: its end was left out',
+    )
+  })
+
   test.each<[string, Update[], string]>([
     ['nothing', [], ''],
     ['pieces', [say('a'), say('b')], 'ab'],

@@ -25,10 +25,11 @@ export function answerOf(
   const mark = (bytes: number): string => `\n[… ${bytes} bytes left out; ${whole} …]\n`
   const bound = { maxBytes, mark }
   if (stopReason === 'completed') {
+    const remark = remarkOf(diagnostic)
     return textResult(
       text === ''
-        ? `Child agent ${id} completed, but ended without a text: there is no answer from it.`
-        : quote(id, `Child agent ${id} completed. Its answer:`, text, bound),
+        ? `Child agent ${id} completed, but ended without a text: there is no answer from it.${remark}`
+        : quote(id, `Child agent ${id} completed.${remark} Its answer:`, text, bound),
     )
   }
   const reason = headAndTail(diagnostic?.trim() ?? '', Math.floor(maxBytes / 4), () => ' … ')
@@ -39,6 +40,12 @@ export function answerOf(
       ? `${headline}\nIt had written nothing by then.`
       : quote(id, `${headline}\nWhat it had written by then:`, text, bound),
   )
+}
+
+/** What a child's success leaves to be known, for example that it was not allowed to do something. */
+function remarkOf(diagnostic = ''): string {
+  const [line = ''] = diagnostic.split('\n', 1)
+  return line === '' ? '' : ` Remark: ${headAndTail(line, 200, () => ' … ')}.`
 }
 
 /** The result of a call for which no child was started: why, and what to do instead. */

@@ -33,6 +33,17 @@ the answer
     })
   })
 
+  test.each([
+    ['the answer', 'Child agent 2f1c completed. Remark: 1 request refused. Its answer:\n'],
+    ['', 'there is no answer from it. Remark: 1 request refused.'],
+  ])('remarks on a success what there is to know: %j', (text, expected) => {
+    const result = answer({ text, diagnostic: '1 request refused\nstderr: noise' })
+
+    expect(textOf(result)).toContain(expected)
+    expect(textOf(result)).not.toContain('noise')
+    expect(result.isError).toBe(false)
+  })
+
   test('takes the texts alone from the output', () => {
     const output: SubagentResult['output'] = [
       { type: 'reasoning', text: 'secret thought' },
