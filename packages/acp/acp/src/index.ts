@@ -26,13 +26,13 @@ export const Config: z<Partial<Config>, Config> = z.object({
   ask: z.array(z.string()).default([]),
 })
 
-export function apply(ctx: Context, config: Config): void {
+export function apply(ctx: Context, { ask }: Config): void {
   const { streams } = ctx.app
   const clients = new ClientTable()
   ctx.provide('acpClients', clients)
   const frontEnd: FrontEnd = {
     name: 'acp',
-    serve: (request, control) => serveAcp(ctx, { config, clients, streams, request, control }),
+    serve: (request, control) => serveAcp(ctx, { ask, clients, streams, request, control }),
   }
   ctx.app.registerFrontEnd(frontEnd)
 }

@@ -9,12 +9,12 @@ import type { FsService } from '@deepseek-ai/dsh-fs-local'
 import type { SubagentRunEnd } from '@deepseek-ai/dsh-subagent'
 import type { ClientTable } from './clients.ts'
 import { AcpError } from './errors.ts'
-import type { Config } from './index.ts'
 import { AcpServer } from './server.ts'
 
 /** One call of the front end's `serve`. */
 export interface Serving {
-  readonly config: Config
+  /** Names of the tools whose calls need the client's permission. */
+  readonly ask: readonly string[]
   readonly clients: ClientTable
   readonly streams: AppStreams
   readonly request: AppRequest
@@ -27,7 +27,7 @@ export interface Serving {
  */
 export async function serveAcp(
   ctx: Context,
-  { config, clients, streams, request, control }: Serving,
+  { ask, clients, streams, request, control }: Serving,
 ): Promise<number> {
   refuseUnsupported(request)
   const { logger } = ctx
@@ -36,7 +36,7 @@ export async function serveAcp(
     models: ctx.llm.registry,
     sessions: ctx.sessions.table,
     version: ownVersion(),
-    asks: checkedAsks(ctx.tools.table.names(), config),
+    asks: checkedAsks(ctx.tools.table.names(), ask),
     model: request.model,
     readText: (agent, path, signal) => textOf(ctx.get('fs'), agent, path, signal),
     warn: (message) => logger.warn(message),
@@ -45,7 +45,7 @@ export async function serveAcp(
   if (streams.stdin.isTTY) streams.stderr.write(forPeople)
   const unfollow = follow(ctx, server)
   const unlist = clients.add((id) => server.clientOf(id))
-  const connection = server.app().connect(streamOf(streams))
+  const connection = server.app().connect(streamOf(streams, (message) => logger.error(message)))
   const onAbort = (): void => connection.close()
   if (control.signal.aborted) onAbort()
   control.signal.addEventListener('abort', onAbort, { once: true })
@@ -75,7 +75,7 @@ function refuseUnsupported({ prompt, resume }: AppRequest): void {
 }
 
 /** A name that is misspelt would leave its tool unguarded. */
-function checkedAsks(known: readonly string[], { ask }: Config): ReadonlySet<string> {
+function checkedAsks(known: readonly string[], ask: readonly string[]): ReadonlySet<string> {
   for (const tool of ask) {
     if (known.includes(tool)) continue
     const names = known.join(', ') || 'none'
@@ -129,8 +129,22 @@ function follow(ctx: Context, server: AcpServer): () => void {
   }
 }
 
-function streamOf({ stdin, stdout }: AppStreams): Stream {
+function streamOf({ stdin, stdout }: AppStreams, warn: (message: string) => void): Stream {
   // The web stream types of Node and of the SDK differ in name only.
   const input = Readable.toWeb(stdin) as ReadableStream<Uint8Array>
-  return ndJsonStream(Writable.toWeb(stdout), input)
+  const { readable, writable } = ndJsonStream(Writable.toWeb(stdout), input)
+  return { readable: readable.pipeThrough(framesWithIds(warn)), writable }
+}
+
+type Frame = Stream['readable'] extends ReadableStream<infer T> ? T : never
+
+/** The SDK ends the connection over an id that is no id, and with it every session. */
+function framesWithIds(warn: (message: string) => void): TransformStream<Frame, Frame> {
+  return new TransformStream({
+    transform: (frame, controller) => {
+      const id: unknown = 'id' in frame ? frame.id : undefined
+      if (typeof id !== 'object' || id === null) controller.enqueue(frame)
+      else warn('dropped a frame of the client: its id is neither a text nor a number')
+    },
+  })
 }

@@ -1,4 +1,5 @@
 /** One session of a client: an agent, its prompts one after another, and what the client hears of it. */
+import { setImmediate as setImmediateAsync } from 'node:timers/promises'
 import type {
   AgentContext,
   PromptResponse,
@@ -73,15 +74,21 @@ export class AcpSession {
     return this.agent.id
   }
 
+  private get isBusy(): boolean {
+    return this.prompting?.isCancelled === false
+  }
+
   /**
    * Runs one turn. While a cancelled one ends, the next prompt waits for it.
    * @param signal cancels this prompt and no other.
    * @throws RequestError -32600 while another turn runs, -32603 when the turn fails.
    */
   async prompt(content: UserContent, signal: AbortSignal): Promise<PromptResponse> {
+    // The SDK lets a prompt overtake the cancel before it when both come in one chunk.
+    if (this.isBusy) await setImmediateAsync()
     if (signal.aborted) return { stopReason: 'cancelled' }
     const earlier = this.prompting
-    if (earlier?.isCancelled === false) {
+    if (this.isBusy) {
       throw invalidRequest(`session "${this.id}" is busy: cancel its turn, or wait for its end`)
     }
     const { promise: answered, resolve } = Promise.withResolvers<void>()

@@ -37,6 +37,36 @@ describe('session/cancel', () => {
     expect(await turns[1]).toMatchObject({ stopReason: 'end_turn' })
   })
 
+  test('reaches the turn before a prompt that comes in one chunk with it', async () => {
+    const model = scriptedModel([{ text: 'one', until: never }, 'two'])
+    const server = await startServer({ models: [model] })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder)
+    const first = client.prompt(sessionId, 'first')
+    await waitFor('the turn runs', () => client.textOf(sessionId) === 'one')
+    const frames = [
+      { method: session.cancel, params: { sessionId } },
+      {
+        id: 'second',
+        method: session.prompt,
+        params: { sessionId, prompt: [{ type: 'text', text: 'second' }] },
+      },
+    ]
+
+    server.stdin.write(
+      frames.map((frame) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`).join(''),
+    )
+
+    expect(await first).toMatchObject({ stopReason: 'cancelled' })
+    const answer = (): { id?: unknown } | undefined =>
+      server
+        .lines()
+        .map((line) => JSON.parse(line) as { id?: unknown })
+        .find(({ id }) => id === 'second')
+    await waitFor('the second is answered', () => answer() !== undefined)
+    expect(answer()).toMatchObject({ result: { stopReason: 'end_turn' } })
+  })
+
   test('lets a prompt that is sent while the cancelled turn ends run after it', async () => {
     const order: string[] = []
     const model = scriptedModel([{ text: 'one', until: never }, 'two'])

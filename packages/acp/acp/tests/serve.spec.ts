@@ -10,6 +10,20 @@ const never = new Promise(() => {})
 const hello = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 1 } }
 
 describe('the wire', () => {
+  test('drops a frame with an id that is none, and goes on', async () => {
+    const server = await startServer({
+      models: [scriptedModel(['ok'])],
+      expectErrors: /dropped a frame/,
+    })
+    const client = await connect(server)
+    const sessionId = await client.open(server.folder)
+    const deep = '['.repeat(5000) + ']'.repeat(5000)
+
+    server.stdin.write(`{"jsonrpc":"2.0","id":${deep},"method":"session/prompt","params":{}}\n`)
+
+    expect(await client.prompt(sessionId, 'hi')).toMatchObject({ stopReason: 'end_turn' })
+  })
+
   test('carries a whole conversation in plain frames', async () => {
     const server = await startServer({ models: [scriptedModel(['hello'])] })
     const peer = raw(server)

@@ -22,7 +22,8 @@ const hello = [{ type: 'text' as const, text: 'hello' }]
 describe('AcpSession', () => {
   test('leaves no listener on the signals of its prompts, however they end', async () => {
     const { signal } = new AbortController()
-    const session = await createSession()
+    const never = new Promise(() => {})
+    const session = await createSession(scriptedModel([{ text: 'one', until: never }, 'two']))
 
     const first = session.prompt(hello, signal)
     const refused = session.prompt(hello, signal)
