@@ -2,15 +2,38 @@
 import { createRequire } from 'node:module'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import { isHarnessError, messageOf } from '@deepseek-ai/dsh-llm'
 
 /** The message of anything that was thrown, with the place in the source when it is a plain error. */
 export function errorText(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const place = isHarnessError(error) ? undefined : placeOf(error)
-  const message = error.message.trim() || error.name
-  const text = place === undefined ? message : `${message} (${place})`
-  return error.cause === undefined ? text : `${text}: ${errorText(error.cause)}`
+  return causesOf(error).map(textWithPlace).join(': ')
+}
+
+/** The stacks of an error and of its causes. */
+export function stackOf(error: unknown): string {
+  return causesOf(error)
+    .map((cause) => (cause instanceof Error ? String(cause.stack) : messageOf(cause)))
+    .join('\ncaused by: ')
+}
+
+/** How many causes are told: an error may be its own. */
+const maxCauses = 8
+
+function causesOf(error: unknown): unknown[] {
+  const causes = [error]
+  let last = error
+  while (last instanceof Error && last.cause !== undefined && causes.length < maxCauses) {
+    last = last.cause
+    causes.push(last)
+  }
+  return causes
+}
+
+function textWithPlace(error: unknown): string {
+  const message = messageOf(error).trim()
+  if (!(error instanceof Error) || isHarnessError(error)) return message
+  const place = placeOf(error)
+  return place === undefined ? message : `${message} (${place})`
 }
 
 /** `file:line` of a syntax error or of the code that threw; absent when the stack does not tell. */

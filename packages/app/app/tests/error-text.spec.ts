@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { AppError } from '../src/errors.ts'
-import { errorText, pathOf, placeOf } from '../src/error-text.ts'
+import { errorText, pathOf, placeOf, stackOf } from '../src/error-text.ts'
 
 describe('errorText', () => {
   test.each([
@@ -15,6 +15,17 @@ describe('errorText', () => {
     ['a cause that is a text', new AppError('USAGE', 'no', { cause: 'because' }), 'no: because'],
   ])('gives the message of %s', (_what, error, text) => {
     expect(errorText(error)).toBe(text)
+  })
+
+  test('ends with an error that is its own cause, and with a cause that is no text', () => {
+    const circular = new AppError('USAGE', 'no')
+    circular.cause = circular
+
+    expect(errorText(circular)).toMatch(/^no(: no){7}$/)
+    expect(stackOf(circular).match(/caused by/g)).toHaveLength(7)
+    expect(errorText(new AppError('USAGE', 'no', { cause: Object.create(null) }))).toMatch(
+      /^no: \[/,
+    )
   })
 
   test('adds the place of an error that is not ours', () => {

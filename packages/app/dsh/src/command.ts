@@ -9,6 +9,8 @@ import {
   boot,
   errorText,
   isDebugging,
+  sanitize,
+  stackOf,
   within,
 } from '@deepseek-ai/dsh-app'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
@@ -73,7 +75,8 @@ async function answer(argv: readonly string[], streams: AppStreams, host: Host):
     return 0
   } catch (error) {
     if (ending.code !== undefined) return ending.code
-    streams.stderr.write(`dsh: ${isDebugging() ? stackOf(error) : errorText(error)}\n`)
+    const why = isDebugging() ? stackOf(error) : errorText(error)
+    streams.stderr.write(`dsh: ${sanitize(why)}\n`)
     return isHarnessError(error) ? 2 : 1
   }
 }
@@ -147,10 +150,4 @@ async function withPrompt(
   const prompt = await Promise.race([text(stdin), aborted])
   if (prompt.trim() === '') throw new AppError('USAGE', '-p - read no prompt: stdin was empty')
   return { ...request, prompt }
-}
-
-function stackOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const cause = error.cause === undefined ? '' : `\ncaused by: ${stackOf(error.cause)}`
-  return `${error.stack}${cause}`
 }

@@ -1,5 +1,5 @@
 /** How the process comes to its end: signals, a reader that has gone, an error that nobody caught. */
-import { type AppStreams, errorText, isDebugging } from '@deepseek-ai/dsh-app'
+import { type AppStreams, errorText, isDebugging, sanitize, stackOf } from '@deepseek-ai/dsh-app'
 
 const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** What a shell reports of a process whose reader has gone. */
@@ -72,8 +72,8 @@ export class Ending {
   }
 
   private report(error: unknown): void {
-    const text = isDebugging() && error instanceof Error ? error.stack : errorText(error)
-    this.streams.stderr.write(`dsh: an error that nobody caught: ${text}\n`)
+    const text = isDebugging() ? stackOf(error) : errorText(error)
+    this.streams.stderr.write(`dsh: an error that nobody caught: ${sanitize(text)}\n`)
   }
 
   private listen(

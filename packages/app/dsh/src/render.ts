@@ -8,7 +8,7 @@ import type { SessionFile, SessionSummary } from '@deepseek-ai/dsh-session-jsonl
 export function renderSessionTree(sessions: readonly SessionSummary[], now: number): string[] {
   const rows = treeOf(sessions).map(({ branch, session }) => [
     `${branch}${session.header.id}`,
-    session.state,
+    session.state.replace(/\s+/g, ' '),
     ageOf(now - session.updatedAt),
     tokensOf(session),
     titleOf(session),

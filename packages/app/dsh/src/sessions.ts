@@ -1,5 +1,5 @@
 /** The `sessions` part of the command: what is stored, and what was said. */
-import { AppError, type AppStreams } from '@deepseek-ai/dsh-app'
+import { AppError, type AppStreams, sanitize } from '@deepseek-ai/dsh-app'
 import type { SessionId } from '@deepseek-ai/dsh-session'
 import {
   defaultRoot,
@@ -80,5 +80,6 @@ function rootOf(root: string | undefined): string {
 }
 
 function print(stream: NodeJS.WriteStream, lines: readonly string[]): void {
-  stream.write(lines.map((line) => `${line}\n`).join(''))
+  // What files hold, and are called, was written by agents.
+  stream.write(lines.map((line) => `${sanitize(line)}\n`).join(''))
 }

@@ -69,11 +69,14 @@ async function ask(cwd: string, prompt: string, ...args: string[]): Promise<Repo
   return JSON.parse(finished.stdout) as Report
 }
 
+/** A file that a kill has left before its first line was whole is no session. */
 function idsIn(cwd: string): string[] {
   const folder = join(cwd, 'kept')
   if (!existsSync(folder)) return []
-  const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
-  return names.map((name) => name.slice(0, -'.jsonl'.length))
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.jsonl'))
+    .filter((name) => readFileSync(join(folder, name), 'utf8').includes('\n'))
+    .map((name) => name.slice(0, -'.jsonl'.length))
 }
 
 function copySession(cwd: string, from: string, to: string): void {
@@ -89,10 +92,9 @@ interface Line {
 
 function linesOf(cwd: string, id: string): Line[] {
   const text = readFileSync(join(cwd, 'kept', `${id}.jsonl`), 'utf8')
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Line)
+  // A kill may tear the last line.
+  const whole = text.slice(0, text.lastIndexOf('\n'))
+  return whole.split('\n').map((line) => JSON.parse(line) as Line)
 }
 
 /** The session without a parent, and those with one. */
@@ -321,6 +323,22 @@ describe('dsh sessions', () => {
       ],
       [''],
     ])
+  })
+
+  test('prints nothing of a file that drives a terminal', async () => {
+    const cwd = await createProject()
+    const { sessionId } = await ask(cwd, 'hello')
+    const file = join(cwd, 'kept', `${sessionId}.jsonl`)
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replaceAll('"reason":"completed"', '"reason":"\\u001b]0;mine\\u0007"'))
+    writeFileSync(join(cwd, 'kept', '\u001b[31mred.jsonl'), 'no session\n')
+
+    const { stdout, stderr } = await dsh(['sessions', '--root', 'kept'], { cwd })
+
+    expect(stdout).toContain(sessionId)
+    expect(stderr).toContain('session id "red"')
+    expect(`${stdout}${stderr}`).not.toContain('\u001b')
+    expect(`${stdout}${stderr}`).not.toContain('\u0007')
   })
 
   test('shows who runs while it does', async () => {

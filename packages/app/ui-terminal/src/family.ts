@@ -31,18 +31,27 @@ export interface Member {
   /** What the child does at the moment, for people. */
   doing: string
   tokens: number
-  end?: SubagentRunEnd
+}
+
+/** What is kept of a run when it has ended: no agent, and no text. */
+interface RunRecord {
+  readonly parent: SessionId
+  readonly info: Pick<SubagentRunInfo, 'id' | 'provider' | 'label'>
+  end?: Pick<SubagentRunEnd, 'stopReason' | 'usage'>
 }
 
 /** Keeps the tree of runs whose root is one agent; runs of other agents are passed over. */
 export class Family {
   private readonly rootId: SessionId
-  private readonly byRun = new Map<SubagentRunId, Member>()
+  private readonly live = new Map<SubagentRunId, Member>()
   private readonly depths = new Map<SessionId, number>()
+  /** By run; absent when nobody will ask for a report. */
+  private readonly records: Map<SubagentRunId, RunRecord> | undefined
 
-  constructor(rootId: SessionId) {
+  constructor(rootId: SessionId, options: { readonly isReported?: boolean } = {}) {
     this.rootId = rootId
     this.depths.set(rootId, 0)
+    this.records = options.isReported === true ? new Map() : undefined
   }
 
   /** @returns the new member; absent when the run belongs to somebody else. */
@@ -51,13 +60,15 @@ export class Family {
     if (depth === undefined) return undefined
     const startedAt = performance.now()
     const member: Member = { info, depth: depth + 1, startedAt, doing: 'starting', tokens: 0 }
-    this.depths.set(info.id, depth + 1)
-    this.byRun.set(info.runId, member)
+    const { id, provider, label, parent } = info
+    this.depths.set(id, depth + 1)
+    this.live.set(info.runId, member)
+    this.records?.set(info.runId, { parent: parent.id, info: { id, provider, label } })
     return member
   }
 
   update(update: SubagentUpdate): void {
-    const member = this.byRun.get(update.runId)
+    const member = this.live.get(update.runId)
     if (member === undefined) return
     switch (update.kind) {
       case 'tool-start':
@@ -80,22 +91,25 @@ export class Family {
 
   /** @returns the member that ended; absent when the run belongs to somebody else. */
   end(end: SubagentRunEnd): Member | undefined {
-    const member = this.byRun.get(end.runId)
+    const member = this.live.get(end.runId)
     if (member === undefined) return undefined
-    member.end = end
+    this.live.delete(end.runId)
+    this.depths.delete(end.id)
+    const record = this.records?.get(end.runId)
+    if (record !== undefined) record.end = { stopReason: end.stopReason, usage: end.usage }
     if (end.usage !== undefined) member.tokens = tokensOf(end.usage)
     return member
   }
 
   /** Those that run, oldest first. */
   running(): Member[] {
-    return [...this.byRun.values()].filter(({ end }) => end === undefined)
+    return [...this.live.values()]
   }
 
   /** The children of a session with all that is below them, in the order of their starts. */
   report(parent: SessionId = this.rootId): ChildReport[] {
-    return [...this.byRun.values()]
-      .filter(({ info }) => info.parent.id === parent)
+    return [...(this.records?.values() ?? [])]
+      .filter((record) => record.parent === parent)
       .map(({ info: { id, provider, label }, end }) => ({
         sessionId: id,
         parent,

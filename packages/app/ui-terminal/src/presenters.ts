@@ -55,7 +55,7 @@ function presentText({ ctx, config, streams, control }: Serving, id: SessionId):
 /** One object, when everything is over. */
 function presentJson({ ctx, streams }: Serving, id: SessionId): Presenter {
   const record = new TurnRecord()
-  const family = new Family(id)
+  const family = new Family(id, { isReported: true })
   return {
     stop: all([onEventsOf(ctx, id, (event) => record.add(event)), followFamily(ctx, family)]),
     finish: ({ reason, error }) =>

@@ -37,13 +37,13 @@ export class SessionTable {
     this.notify = notify
   }
 
-  /** @throws SessionError `DUPLICATE_STORE`. */
+  /** @throws SessionError `DUPLICATE_STORE`, and what the store throws; it keeps no session then. */
   setStore(store: SessionStore): void {
     if (this.store !== undefined) {
       throw new SessionError('DUPLICATE_STORE', 'a session store is already registered')
     }
     const homeless = [...this.live.values()].filter((live) => live.store === undefined)
-    for (const { session } of homeless) store.open(session)
+    openAll(store, homeless)
     for (const live of homeless) live.store = store
     this.store = store
   }
@@ -171,5 +171,19 @@ export class SessionTable {
       if (live !== undefined) live.failure ??= error as Error
     }
     this.notify('session/event', { session, event })
+  }
+}
+
+function openAll(store: SessionStore, lives: readonly LiveSession[]): void {
+  const opened: Session[] = []
+  try {
+    for (const { session } of lives) {
+      store.open(session)
+      opened.push(session)
+    }
+  } catch (error) {
+    // The refusal is what is told; what a session loses by it, it never had.
+    for (const session of opened) store.close(session).catch(() => {})
+    throw error
   }
 }

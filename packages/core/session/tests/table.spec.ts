@@ -206,6 +206,21 @@ describe('SessionTable store', () => {
     expect(() => table.setStore(createStore())).not.toThrow()
   })
 
+  test('lets go of the live sessions that it had opened when it cannot open another', () => {
+    const { table } = createTable()
+    table.prepare({ id, cwd: '/' })
+    table.prepare({ cwd: '/' })
+    const open = vi
+      .fn<() => void>()
+      .mockImplementationOnce(() => {})
+      .mockImplementation(failToOpen)
+    const store = createStore({ open })
+
+    expect(() => table.setStore(store)).toThrow('read-only disk')
+
+    expect(store.log).toEqual([`close ${id}`])
+  })
+
   test('leaves no session behind that it cannot open', () => {
     const { table, told } = createTable()
     const open = vi.fn<() => void>().mockImplementationOnce(failToOpen)

@@ -29,3 +29,8 @@ export function headerLine(header: SessionHeader): string {
 export function eventLine(event: SessionEvent): string {
   return `${JSON.stringify(event)}\n`
 }
+
+/** Whether it is a number of ms that stands for a time. */
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime())
+}

@@ -3,7 +3,7 @@ import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
 import type { SessionId, StoredSessionInfo } from '@deepseek-ai/dsh-session'
 import { corrupt } from './errors.ts'
-import { extension, fileOf } from './format.ts'
+import { extension, fileOf, isTime } from './format.ts'
 import { parseNamed, type SessionFile } from './reader.ts'
 
 const firstBytes = 16 * 1024
@@ -97,10 +97,6 @@ async function timeOfLastEvent(handle: FileHandle, size: number): Promise<number
     // The beginning of the line is not there.
     return undefined
   }
-}
-
-function isTime(value: unknown): value is number {
-  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime())
 }
 
 async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {

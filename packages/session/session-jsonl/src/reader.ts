@@ -11,7 +11,7 @@ import {
 } from '@deepseek-ai/dsh-session'
 import { z } from 'zod'
 import { corrupt, SessionFileError } from './errors.ts'
-import { fileOf, formatVersion } from './format.ts'
+import { fileOf, formatVersion, isTime } from './format.ts'
 
 /** What a session file holds. */
 export interface SessionFile {
@@ -85,7 +85,7 @@ const names = z.array(z.string()).optional()
 
 const headerSchema = z.looseObject({
   id: z.string(),
-  createdAt: z.number(),
+  createdAt: z.number().refine(isTime, 'expected a time'),
   cwd: z.string().refine(isAbsolute, 'must be an absolute path'),
   parentSession: z.string().optional(),
   seedLength: count.optional(),
@@ -144,7 +144,7 @@ function parseEvent(line: string, seq: number, file: string, number: number): Se
   if (value['seq'] !== seq) {
     throw corrupt(file, number, `seq is ${JSON.stringify(value['seq'])}, expected ${seq}`)
   }
-  if (typeof time !== 'number') throw corrupt(file, number, 'the event has no time')
+  if (!isTime(time)) throw corrupt(file, number, 'the event has no time')
   check(dataSchemas[type as SessionEvent['type']], data, file, number)
   // Frozen as it was when it was appended: the event around it counts for no depth.
   return Object.freeze({ ...value, data: freezeJson(data) }) as unknown as SessionEvent

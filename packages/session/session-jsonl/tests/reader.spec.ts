@@ -103,6 +103,8 @@ describe('parseSession', () => {
     ['unknown event type undefined', 2, '{}'],
     ['seq is 4, expected 3', 5, event(4, 'turn/start', { turn: 2, model: 'm' })],
     ['the event has no time', 2, event(0, 'turn/start', { turn: 1, model: 'm' }, null)],
+    ['the event has no time', 2, event(0, 'turn/start', { turn: 1, model: 'm' }, 1e20)],
+    ['createdAt: expected a time', 1, headerLine({ ...session.header, createdAt: 1e20 }).trim()],
     ['it: Invalid input: expected object, received null', 4, event(2, 'step/start', null)],
     [
       'turn: Invalid input: expected number, received string',

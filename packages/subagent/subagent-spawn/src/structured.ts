@@ -70,10 +70,19 @@ function compile(schema: JsonObject): (value: JsonValue) => string | undefined {
     const ajv = new (loadAjv())({ allErrors: true, strict: false, validateFormats: false })
     const validate = ajv.compile(body)
     return (value) =>
-      validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'value' })
+      validate(value) ? undefined : problemOf(ajv.errorsText(validate.errors, { dataVar: 'value' }))
   } catch (error) {
     throw invalidSchema(messageOf(error))
   }
+}
+
+/** How much of what is wrong is told, in UTF-16 code units: a value may be wrong in every place. */
+const maxProblemLength = 1000
+
+function problemOf(text: string): string {
+  return text.length <= maxProblemLength
+    ? text
+    : `${text.slice(0, maxProblemLength).toWellFormed()}…`
 }
 
 /** Loaded when the first schema comes: most deployments never need it, and a start is synchronous. */

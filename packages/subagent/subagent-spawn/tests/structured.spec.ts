@@ -104,6 +104,21 @@ describe('outputSchema', () => {
     await run.dispose()
   })
 
+  test('bounds what it says of a value that is wrong in every place', async () => {
+    const spots = Array.from({ length: 20_000 }, () => ({ line: 'x' }))
+    const { ctx, start } = await createHandIn({ ...sound, spots }, sound)
+    const run = start({ outputSchema: schema })
+    const session = ctx.sessions.get(run.id)
+
+    await run.result
+
+    const [answer = ''] = (session && toolResultsOf(session)) ?? []
+    expect(answer).toContain('value/spots/0/line must be integer')
+    expect(answer).toContain('attempts left: 2')
+    expect(answer.length).toBeLessThan(1200)
+    await run.dispose()
+  })
+
   test.each<[string, JsonValue, string]>([
     ['a missing property', { file: 'a.ts' }, "must have required property 'severity'"],
     ['a value that is not in the enum', { ...sound, severity: 'x' }, 'value/severity must be'],

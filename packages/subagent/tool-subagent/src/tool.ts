@@ -103,12 +103,13 @@ async function delegate(
     if (!isRefusal(error)) throw error
     return refusalOf(error.code, error.message)
   }
-  const unfollow = follow(run, exec.update)
+  let unfollow: (() => void) | undefined
   try {
+    unfollow = follow(run, exec.update)
     const result = await run.result
     return answerOf(run.id, result, maxOutputBytes, isStored(run.id))
   } finally {
-    unfollow()
+    unfollow?.()
     await run.dispose()
   }
 }
