@@ -1,6 +1,6 @@
 /** This harness: the whole real path, with the logs of both sessions. */
 import { createHarness } from '../../src/harness.ts'
-import { type Adapter, closing, delegateText } from '../peer.ts'
+import { type Adapter, delegateText } from '../peer.ts'
 
 export const adapter: Adapter = {
   title: 'dsh (spawn)',
@@ -11,8 +11,9 @@ export const adapter: Adapter = {
       delegate: async (calls) => {
         const { agent, dispose } = harness.parent()
         const { reason } = await agent.send(delegateText(calls))
+        const last = agent.session.deriveMessages().at(-1)?.content[0]
         await dispose()
-        return reason === 'completed' ? closing : reason
+        return reason === 'completed' && last?.type === 'text' ? last.text : reason
       },
     }
   },

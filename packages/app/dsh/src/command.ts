@@ -144,10 +144,15 @@ async function withPrompt(
 ): Promise<AppRequest> {
   if (request.prompt !== '-') return request
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  signal.addEventListener('abort', () => reject(new AppError('INTERRUPTED', 'interrupted')), {
-    once: true,
-  })
-  const prompt = await Promise.race([text(stdin), aborted])
+  const onAbort = (): void => reject(new AppError('INTERRUPTED', 'interrupted'))
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  let prompt: string
+  try {
+    prompt = await Promise.race([text(stdin), aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
   if (prompt.trim() === '') throw new AppError('USAGE', '-p - read no prompt: stdin was empty')
   return { ...request, prompt }
 }
