@@ -38,6 +38,8 @@ class Repl {
   private code = 0
   private isRunning = false
   private isCancelled = false
+  /** Whether the input has ended; a turn may still run. */
+  private isClosed = false
 
   constructor(serving: Serving, agent: Agent) {
     const { ctx, streams, control } = serving
@@ -55,6 +57,9 @@ class Repl {
       historySize: 200,
     })
     this.lines.on('SIGINT', () => this.interrupt())
+    // Back in the foreground: Node stops reading, and leaves it to a listener to go on.
+    this.lines.on('SIGCONT', () => this.lines.resume())
+    this.lines.on('close', () => (this.isClosed = true))
     control.onInterrupt(() => this.interrupt())
     control.onLog((text) => this.log(sanitize(text)))
     control.signal.addEventListener('abort', () => this.leave(0), { once: true })
@@ -86,7 +91,7 @@ class Repl {
   /** While a turn runs, what is typed is kept for later and not echoed into the answer. */
   private ask(): void {
     this.output.isMuted = false
-    if (this.lines.terminal) this.lines.prompt(true)
+    if (this.lines.terminal && !this.isClosed) this.lines.prompt(true)
   }
 
   private async take(line: string): Promise<void> {

@@ -381,6 +381,41 @@ describe('Ctrl-C', () => {
   })
 })
 
+describe('Ctrl-D', () => {
+  test('while a turn runs leaves when the turn has ended', async () => {
+    const door = gate()
+    const { type, shows, code } = await serving([
+      { deltas: ['begun', ' ended'], until: door.opened },
+    ])
+    type('go\r')
+    await shows('begun')
+
+    type(ctrlD)
+    door.open()
+
+    await shows('ended')
+    expect(await code).toBe(0)
+  })
+})
+
+describe('Ctrl-Z', () => {
+  test('and a return to the foreground leave a REPL that reads', async () => {
+    // The stop itself would stop the test: the shell's part is played here.
+    const kill = vi.spyOn(process, 'kill').mockImplementation(() => true)
+    const { type, shows, code } = await serving(() => 'still here')
+    type('\u001a')
+    await waitFor('it stops', () => kill.mock.calls.some(([, signal]) => signal === 'SIGTSTP'))
+
+    process.emit('SIGCONT', 'SIGCONT')
+    kill.mockRestore()
+    type('hello\r')
+
+    await shows('still here')
+    type(ctrlD)
+    expect(await code).toBe(0)
+  })
+})
+
 describe('commands', () => {
   test('show and choose the model', async () => {
     const { type, shows, app, code } = await serving(['x'])

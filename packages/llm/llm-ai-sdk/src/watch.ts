@@ -52,7 +52,8 @@ async function fetchAlive(
   init: RequestInit | undefined,
   touch: () => void,
 ): Promise<Response> {
-  const response = await globalThis.fetch(input, init)
+  // Followed, a redirect would hand keys, headers and the conversation to whatever host it names.
+  const response = await globalThis.fetch(input, { ...init, redirect: 'manual' })
   touch()
   if (response.body === null) return response
   const { status, statusText, headers } = response

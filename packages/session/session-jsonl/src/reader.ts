@@ -101,7 +101,7 @@ const headerSchema = z.looseObject({
     .optional(),
 })
 
-const content = z.array(z.looseObject({ type: z.string() }))
+const content = z.array(z.looseObject({ type: z.string(), text: z.string().optional() }))
 const call = { callId: z.string(), name: z.string() }
 
 /** As much as a reader relies on; what else a line holds is kept. */

@@ -38,7 +38,7 @@ export async function listSessions(root: string): Promise<SessionListing> {
     } catch (error) {
       // Gone meanwhile, or never written.
       if (isHarnessError(error) && error.code === 'UNKNOWN_SESSION') continue
-      problems.push(messageOf(error))
+      problems.push(isHarnessError(error) ? error.message : `"${id}": ${messageOf(error)}`)
     }
   }
   return {

@@ -117,6 +117,11 @@ describe('parseSession', () => {
       event(1, 'user/message', { content: 'hi' }),
     ],
     [
+      'content.0.text: Invalid input: expected string, received object',
+      3,
+      event(1, 'user/message', { content: [{ type: 'text', text: {} }] }),
+    ],
+    [
       'content.0.type: Invalid input: expected string, received undefined',
       3,
       event(1, 'user/message', { content: [{}] }),

@@ -164,8 +164,8 @@ describe('listSessions', () => {
 
     expect(sessions.map(({ header }) => header.id)).toEqual(['one'])
     expect(problems.toSorted()).toEqual([
+      '"folder": EISDIR: illegal operation on a directory, read',
       expect.stringContaining(`${join(root, 'broken.jsonl')}:1: the session cannot be read`),
-      'EISDIR: illegal operation on a directory, read',
       expect.stringContaining('session id "bad name" must be of 1 to 128 letters'),
     ])
   })
