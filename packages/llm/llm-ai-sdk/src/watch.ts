@@ -46,6 +46,9 @@ export function watchRequest(outer: AbortSignal, idleTimeoutMs: number): Watch {
   }
 }
 
+/** How much of the body of a failure is read, in bytes. */
+const maxErrorBytes = 64 * 1024
+
 /** Providers keep a busy stream open with comments and pings, which yield no parts: so bytes count. */
 async function fetchAlive(
   input: Parameters<typeof globalThis.fetch>[0],
@@ -57,10 +60,13 @@ async function fetchAlive(
   touch()
   if (response.body === null) return response
   const { status, statusText, headers } = response
+  let size = 0
   const alive = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(chunk, controller) {
       touch()
       controller.enqueue(chunk)
+      size += chunk.length
+      if (!response.ok && size > maxErrorBytes) controller.terminate()
     },
   })
   return new Response(response.body.pipeThrough(alive), { status, statusText, headers })
