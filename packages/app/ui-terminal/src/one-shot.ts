@@ -1,10 +1,13 @@
 /** One prompt, one answer. */
 import type { Agent } from '@deepseek-ai/dsh-agent'
+import { within } from '@deepseek-ai/dsh-app'
 import type { TurnEnd } from '@deepseek-ai/dsh-session'
 import { createPresenter } from './presenters.ts'
 import { openAgent, type Serving, sessionIdOf } from './serving.ts'
 
 const interruptedCode = 130
+/** How long the answer waits until the agents are gone, in ms: what they end with belongs to it. */
+const disposeWaitMs = 10_000
 
 /** Asks once and prints what came of it; SIGINT cancels, a second one leaves at once. */
 export async function serveOnce(serving: Serving & { readonly prompt: string }): Promise<number> {
@@ -14,7 +17,8 @@ export async function serveOnce(serving: Serving & { readonly prompt: string }):
     const handle = await openAgent(serving, id)
     const turn = (async () => {
       const end = await handle.agent.send(serving.prompt)
-      await handle.dispose()
+      // A backend that never lets go of a child must not hold the answer: the command ends it later.
+      await within(disposeWaitMs, handle.dispose())
       return end
     })()
     const end = await Promise.race([turn, secondInterrupt(serving, handle.agent)])
