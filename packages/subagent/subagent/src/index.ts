@@ -40,6 +40,9 @@ declare module '@deepseek-ai/cordis' {
   }
 }
 
+/** An hour: longer than the ladder of any backend. */
+const maxDisposeTimeoutMs = 3_600_000
+
 /** Registry of {@link SubagentProvider}s, and the care of their runs. */
 export class SubagentService extends Service {
   static readonly inject = ['agents', 'sessions']
@@ -48,6 +51,7 @@ export class SubagentService extends Service {
     maxConcurrent: z.natural().min(1).default(16),
     maxConcurrentPerParent: z.natural().min(1).default(8),
     maxPerTurn: z.natural().min(1).default(32),
+    disposeTimeoutMs: z.natural().min(1).max(maxDisposeTimeoutMs).default(30_000),
   })
 
   /** For hot paths: each call on `ctx.subagents` passes proxies. */

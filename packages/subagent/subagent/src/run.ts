@@ -34,6 +34,8 @@ export interface RunSpec {
   readonly depth: number
   readonly feed: UpdateFeed
   readonly observer: RunObserver
+  /** How long a provider may take to dispose its run, in ms. */
+  readonly disposeTimeoutMs: number
 }
 
 /** Wraps the run of a provider with the cares that are the same for all of them. */
@@ -186,13 +188,22 @@ export class SupervisedRun implements SubagentRun {
     this.cancel('the run was disposed')
     // A start that is under way gives the child to dispose.
     if (!this.isStarted) await this.result
-    try {
-      await this.inner?.dispose()
-    } catch (error) {
-      this.spec.observer.failed(this, 'dispose', error)
-    }
+    if (this.inner !== undefined) await this.disposeInner(this.inner)
     await this.result
     this.untie()
+  }
+
+  /** A provider that never lets go must not hold whoever waits for its child. */
+  private async disposeInner(inner: SubagentRun): Promise<void> {
+    const { disposeTimeoutMs, observer } = this.spec
+    const fail = (error: unknown): void => observer.failed(this, 'dispose', error)
+    const { promise: overdue, resolve: giveUp } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => {
+      fail(new Error(`it was not gone after ${disposeTimeoutMs} ms, and is left behind`))
+      giveUp()
+    }, disposeTimeoutMs)
+    await Promise.race([disposalOf(inner).catch(fail), overdue])
+    clearTimeout(timer)
   }
 
   private adopt(inner: SubagentRun): void {
@@ -276,6 +287,11 @@ export class SupervisedRun implements SubagentRun {
       ...(diagnostic !== undefined && { diagnostic: bounded(diagnostic) }),
     }
   }
+}
+
+/** A provider may throw where it should reject. */
+async function disposalOf(inner: SubagentRun): Promise<void> {
+  await inner.dispose()
 }
 
 function reasonOf({ reason }: AbortSignal): string | undefined {

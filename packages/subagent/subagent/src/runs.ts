@@ -14,7 +14,7 @@ import type {
 } from './types.ts'
 import { UpdateFeed } from './updates.ts'
 
-/** Caps on breadth. */
+/** What the service holds every run to. */
 export interface RunLimits {
   /** Runs that work at the same time; one that waits for children of its own does not count. */
   readonly maxConcurrent: number
@@ -22,6 +22,8 @@ export interface RunLimits {
   readonly maxConcurrentPerParent: number
   /** Starts in one turn of one parent. */
   readonly maxPerTurn: number
+  /** How long the disposal of a run waits for its provider, in ms. */
+  readonly disposeTimeoutMs: number
 }
 
 const maxTitleLength = 60
@@ -60,6 +62,7 @@ export class RunTable implements RunObserver {
     const runId = randomId() as SubagentRunId
     const feed = new UpdateFeed(runId, (update) => this.notify('subagent/update', update))
     const childId = randomId() as SessionId
+    const { disposeTimeoutMs } = this.limits
     const run = new SupervisedRun({
       runId,
       childId,
@@ -68,6 +71,7 @@ export class RunTable implements RunObserver {
       depth,
       feed,
       observer: this,
+      disposeTimeoutMs,
     })
     if (run.isOver) return run
     this.live.set(run.id, run)

@@ -421,6 +421,36 @@ describe('SubagentRun.dispose', () => {
     expect(warnings.join()).toMatch(/will not go.*provider "stub" failed to dispose run/s)
   })
 
+  test('waits disposeTimeoutMs for a provider that never lets go, and warns', async () => {
+    const { start, ctx } = await createBench(
+      { onDispose: () => new Promise(() => {}) },
+      { limits: { disposeTimeoutMs: 20 } },
+    )
+    const warnings = collectWarnings(ctx)
+    const run = start()
+
+    await run.dispose()
+
+    const { stopReason } = await run.result
+    expect(stopReason).toBe('aborted')
+    expect(warnings.join()).toMatch(/not gone after 20 ms.*"stub" failed to dispose run/s)
+  })
+
+  test('hears of a child that fails to go after disposeTimeoutMs', async () => {
+    const late = Promise.withResolvers<void>()
+    const { start, ctx } = await createBench(
+      { onDispose: () => late.promise },
+      { limits: { disposeTimeoutMs: 20 } },
+    )
+    const warnings = collectWarnings(ctx)
+    await start().dispose()
+
+    late.reject(new Error('came too late'))
+
+    await waitFor('the second warning', () => warnings.length === 2)
+    expect(warnings.at(-1)).toContain('came too late')
+  })
+
   test('waits for the result of a provider that is slow to settle', async () => {
     const { start } = await createBench({ onCancel: () => {} })
     const run = start()

@@ -198,6 +198,7 @@ describe('SubagentService', () => {
       maxConcurrent: 16,
       maxConcurrentPerParent: 8,
       maxPerTurn: 32,
+      disposeTimeoutMs: 30_000,
     })
   })
 
