@@ -124,12 +124,21 @@ export class LoopAgent implements DrivenAgent {
   private async work(): Promise<void> {
     // Not in `wake`: after a send from a listener of `idle`, others would hear of `running` first.
     this.setStatus('running')
-    while (this.inbox.length > 0) await this.runNext()
+    while (this.inbox.length > 0) {
+      const { turn, taken } = this.nextTurn()
+      // A turn promises never to reject; input that is never settled would hang whoever waits for it.
+      const end = await runTurn(turn).catch((error: unknown) => this.brokenOff(error))
+      this.controller = undefined
+      // What came too late for the turn opens the next one.
+      this.inbox.unshift(...this.steering.splice(0))
+      for (const { settle } of taken) settle(end)
+    }
     this.working = undefined
     this.setStatus('idle')
   }
 
-  private async runNext(): Promise<void> {
+  /** The turn of the next batch, and the input that ends with it: what it is steered by is added. */
+  private nextTurn(): { readonly turn: Turn; readonly taken: readonly Input[] } {
     const batch = this.takeBatch()
     const controller = new AbortController()
     const { signal } = controller
@@ -138,7 +147,7 @@ export class LoopAgent implements DrivenAgent {
     if (batch[0]?.isCancelled === true) controller.abort(batch[0].cancelReason)
     this.controller = controller
     const taken = [...batch]
-    const end = await this.run({
+    const turn: Turn = {
       agent: this,
       services: this.services,
       options: this.options,
@@ -155,21 +164,13 @@ export class LoopAgent implements DrivenAgent {
         this.left.add(call)
         void call.finally(() => this.left.delete(call))
       },
-    })
-    this.controller = undefined
-    // What came too late for the turn opens the next one.
-    this.inbox.unshift(...this.steering.splice(0))
-    for (const { settle } of taken) settle(end)
+    }
+    return { turn, taken }
   }
 
-  /** A turn promises never to reject; input that is never settled would hang whoever waits for it. */
-  private async run(turn: Turn): Promise<TurnEnd> {
-    try {
-      return await runTurn(turn)
-    } catch (error) {
-      this.services.warn(`a turn of agent "${this.id}" broke off`, error)
-      return { reason: 'error', error: failureOf(error, 'TURN_FAILED') }
-    }
+  private brokenOff(error: unknown): TurnEnd {
+    this.services.warn(`a turn of agent "${this.id}" broke off`, error)
+    return { reason: 'error', error: failureOf(error, 'TURN_FAILED') }
   }
 
   /** The inputs at the head of the inbox that share a fate: all cancelled, or none. */

@@ -8,7 +8,7 @@ import {
   ToolError,
 } from '@deepseek-ai/dsh-tools'
 import type { Reply } from './reply.ts'
-import type { LoopServices, Turn } from './types.ts'
+import type { Turn } from './types.ts'
 
 /**
  * Carries out the calls of a reply, parallel neighbours at the same time; results are logged in
@@ -88,20 +88,15 @@ async function resultOf(
 ): Promise<ToolResult> {
   const { agent, signal, services } = turn
   const call: ToolCall = { agent, callId, name, input, signal }
-  const running = runTool(services, call)
+  // The executor promises never to reject; a call without a result would spoil the session for good.
+  const running = services.runTool(call).catch((error: unknown) => {
+    const text = `tool ${quote(name)} failed: ${messageOf(error)}`
+    return errorResult('TOOL_FAILED', text)
+  })
   const result = await Promise.race([running, isOver])
   if (result !== 'over') return result
   turn.leave(running)
   return abortedResult(name)
-}
-
-/** The executor promises never to reject; a call without a result would spoil the session for good. */
-async function runTool({ runTool: run }: LoopServices, call: ToolCall): Promise<ToolResult> {
-  try {
-    return await run(call)
-  } catch (error) {
-    return errorResult('TOOL_FAILED', `tool ${quote(call.name)} failed: ${messageOf(error)}`)
-  }
 }
 
 /** The time that tools have, after a cancel, to clean up before their turn ends without them. */

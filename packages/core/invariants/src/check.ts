@@ -9,9 +9,9 @@ export class LogChecker {
   private isStepOpen = false
   private isAnswered = false
   /** Calls of the step's message that are not yet logged as calls. */
-  private readonly announced = new Set<string>()
+  private announced: string[] = []
   /** Logged calls without a result, in call order. */
-  private readonly open = new Set<string>()
+  private open: string[] = []
 
   /** @param from the `seq` of the first event to come. */
   constructor(from = 0) {
@@ -48,12 +48,12 @@ export class LogChecker {
         if (this.isAnswered) return 'a second assistant message in a step'
         this.isAnswered = true
         for (const block of event.data.content) {
-          if (block.type === 'tool-call') this.announced.add(block.callId)
+          if (block.type === 'tool-call') this.announced.push(block.callId)
         }
         return undefined
       case 'tool/call':
-        if (!this.announced.delete(event.data.callId)) return 'a call that no message announced'
-        this.open.add(event.data.callId)
+        if (!remove(this.announced, event.data.callId)) return 'a call that no message announced'
+        this.open.push(event.data.callId)
         return undefined
       case 'tool/result':
         return this.answer(event.data.callId)
@@ -74,8 +74,8 @@ export class LogChecker {
     if (!this.isStepOpen || step !== this.step) return 'a step ends that did not start'
     this.isStepOpen = false
     const missing = [...this.announced, ...this.open]
-    this.announced.clear()
-    this.open.clear()
+    this.announced = []
+    this.open = []
     return missing.length === 0 ? undefined : `calls without a result: ${missing.join(', ')}`
   }
 
@@ -89,9 +89,16 @@ export class LogChecker {
 
   private answer(callId: string): string | undefined {
     const [next] = this.open
-    if (!this.open.delete(callId)) return 'a result without an open call'
+    if (!remove(this.open, callId)) return 'a result without an open call'
     return next === callId ? undefined : `a result out of order, expected one for "${next}"`
   }
+}
+
+/** What is removed is the first, as a rule. */
+function remove(list: string[], item: string): boolean {
+  const index = list.indexOf(item)
+  if (index !== -1) list.splice(index, 1)
+  return index !== -1
 }
 
 /** All that is wrong with a whole log, one line each; empty when it is sound. */

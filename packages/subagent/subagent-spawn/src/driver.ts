@@ -59,23 +59,21 @@ export function startInProcessRun(services: InProcessServices, start: InProcessS
     ...(seed !== undefined && { seed }),
   })
   const { agent } = handle
-  const cancelled = Promise.withResolvers<TurnEnd>()
+  const { promise: ended, resolve: end, reject } = Promise.withResolvers<TurnEnd>()
   let isCancelled = false
-  const ended = agent.send([
+  const turn = agent.send([
     { type: 'text', text: request.prompt },
     ...(structured === undefined ? [] : [{ type: 'text' as const, text: structuredHint }]),
   ])
-  const result = Promise.race([ended, cancelled.promise]).then((end) =>
-    resultOf(agent.session, end, structured),
-  )
+  turn.then(end, reject)
   return {
     id: agent.id,
-    result,
+    result: ended.then((how) => resultOf(agent.session, how, structured)),
     cancel: (reason) => {
       isCancelled = true
       agent.cancel(reason)
       // By then what had been streamed is logged; a tool that ignores the cancel is not waited for.
-      setImmediate(cancelled.resolve, { reason: 'aborted' })
+      setImmediate(end, { reason: 'aborted' })
     },
     dispose: () => handle.dispose(),
     sendMessage: async (text) => {
