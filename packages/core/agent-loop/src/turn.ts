@@ -13,12 +13,21 @@ export async function runTurn(turn: Turn): Promise<TurnEnd> {
 }
 
 async function runSteps(turn: Turn): Promise<TurnEnd> {
+  const { session } = turn.agent
   const { maxSteps } = turn.options
   // Half a surrogate pair from a section would make a provider refuse every request.
   const system = turn.signal.aborted ? '' : turn.services.prompt.assemble(turn.agent).toWellFormed()
   for (let step = 1; step <= maxSteps; step += 1) {
     turn.signal.throwIfAborted()
-    const end = await runStep(turn, step, system)
+    session.append('step/start', { step })
+    let end: TurnEnd | undefined
+    try {
+      const reply = await ask(turn, system)
+      const isEnded = await runCalls(turn, reply)
+      end = isEnded ? { reason: 'completed' } : endOfReply(reply)
+    } finally {
+      session.append('step/end', { step })
+    }
     turn.signal.throwIfAborted()
     if (end !== undefined && end.reason !== 'completed') return end
     // What was steered needs one more step; where there is none, it opens the next turn.
@@ -29,24 +38,12 @@ async function runSteps(turn: Turn): Promise<TurnEnd> {
   return { reason: 'max-steps', error: { code: 'MAX_STEPS', message } }
 }
 
-/** @returns how the turn ended with this step; absent when it goes on. */
-async function runStep(turn: Turn, step: number, system: string): Promise<TurnEnd | undefined> {
-  const { session } = turn.agent
-  session.append('step/start', { step })
-  try {
-    const reply = await ask(turn, system)
-    const isEnded = await runCalls(turn, reply)
-    return isEnded ? { reason: 'completed' } : endOfReply(reply)
-  } finally {
-    session.append('step/end', { step })
-  }
-}
-
 const callsMissing: Failure = {
   code: 'MODEL_FAILED',
   message: 'the model announced tool calls and made none: send the input again',
 }
 
+/** Absent when the turn goes on. */
 function endOfReply({ calls, finish, error }: Reply): TurnEnd | undefined {
   switch (finish) {
     case 'stop':
