@@ -14,6 +14,7 @@ import type {
   AgentDriver,
   AgentHandle,
   AgentOptions,
+  AgentSpec,
   CreateAgentOptions,
   DrivenAgent,
 } from './types.ts'
@@ -74,7 +75,7 @@ export class AgentRegistry {
     }
     const complete = this.complete(options)
     const session = this.deps.sessions.prepare(header)
-    return this.admit(driver.create({ session, options: complete, toolScope }))
+    return this.admit(this.drive(driver, { session, options: complete, toolScope }))
   }
 
   /**
@@ -93,7 +94,7 @@ export class AgentRegistry {
     const session = this.deps.sessions.reopen(stored)
     for (const { type, data } of closeOpenTurn(stored.events)) session.append(type, data)
     const toolScope = scopeOf(session.header.origin?.toolFilters)
-    return this.admit(driver.create({ session, options: complete, toolScope }))
+    return this.admit(this.drive(driver, { session, options: complete, toolScope }))
   }
 
   /** Disposes every agent, also those that others create on their way out. */
@@ -115,6 +116,16 @@ export class AgentRegistry {
     const model = options.model ?? defaults.model ?? onlyModel(models)
     models.require(model)
     return { ...options, model, maxSteps: options.maxSteps ?? defaults.maxSteps }
+  }
+
+  /** A driver that throws leaves no session behind. */
+  private drive(driver: AgentDriver, spec: AgentSpec): DrivenAgent {
+    try {
+      return driver.create(spec)
+    } catch (error) {
+      void this.releaseSession(spec.session)
+      throw error
+    }
   }
 
   private admit(agent: DrivenAgent): AgentHandle {

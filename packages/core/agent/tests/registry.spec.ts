@@ -125,6 +125,18 @@ describe('AgentRegistry.create', () => {
     expect(told).toEqual([])
   })
 
+  test('leaves no session when the driver throws', () => {
+    const driver = createDriver()
+    const { registry, sessions } = createRegistry({ driver })
+    driver.create = () => {
+      throw new Error('no engine')
+    }
+
+    expect(() => registry.create({ cwd: '/' })).toThrow('no engine')
+    expect(sessions.list()).toEqual([])
+    expect(registry.list()).toEqual([])
+  })
+
   test('refuses an id that is live, and keeps the agent that has it', () => {
     const { registry } = createRegistry()
     const { agent } = registry.create({ id, cwd: '/' })
