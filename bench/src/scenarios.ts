@@ -62,7 +62,12 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     goal: 100,
     measure: () => withHarness({}, heapLeft),
   },
-  stored: { title: 'sessions stored, against not stored', unit: '×', goal: 2, measure: stored },
+  stored: {
+    title: 'sessions stored in memory files, against not stored',
+    unit: '×',
+    goal: 2,
+    measure: stored,
+  },
   spawnLate: {
     title: 'one delegation in a parent of 5,000 turns',
     unit: 'ms',
