@@ -2,10 +2,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as acp from '@deepseek-ai/dsh-subagent-acp'
 import { withHarness } from './in-process.ts'
-import type { Sample } from './measure.ts'
+import { median, type Sample } from './measure.ts'
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
 
@@ -18,6 +19,8 @@ const built = (yml: string): string[] => [
 const codingAgent = built('../compositions/coding-agent.yml')
 const ownAgent = built('../compositions/acp-agent.yml')
 const plainAgent = [path('plain-agent.ts')]
+/** More than the pool waits and an agent takes to be ready. */
+const refillWaitMs = 1000
 
 /** What every composition needs: Node, cordis and its Loader. */
 const loaderAlone = [
@@ -113,6 +116,30 @@ export async function acpOverhead(): Promise<Sample> {
     const [best] = ours.slice(2).toSorted((a, b) => a.start + a.result - b.start - b.result)
     if (best === undefined) throw new Error('nothing was measured')
     return { value: best.start + best.result - least, parts: { 'bare client': least, ...best } }
+  })
+}
+
+/** From the start of a run to its answer, by an agent whose process and handshake are ready. */
+export async function acpWarm(): Promise<Sample> {
+  return withHarness({}, async (harness) => {
+    const { ctx } = harness
+    const pool = { warm: 1, idleMs: 60_000 }
+    await ctx.plugin(acp, { command: process.execPath, args: plainAgent, pool })
+    const { agent, dispose } = harness.parent()
+    const times: number[] = []
+    for (let round = 0; round < 6; round += 1) {
+      const note = stopwatch()
+      const run = ctx.subagents.start('acp', { prompt: 'go', parent: agent })
+      const { stopReason, diagnostic } = await run.result
+      times.push(note())
+      if (stopReason !== 'completed') throw new Error(diagnostic)
+      await run.dispose()
+      // Nothing tells when the next one is ready.
+      await delay(refillWaitMs)
+    }
+    await dispose()
+    const [cold = Number.NaN, ...warm] = times
+    return { value: median(warm), parts: { 'without one ready': cold } }
   })
 }
 

@@ -13,7 +13,7 @@ import {
   withHarness,
 } from './in-process.ts'
 import type { Sample } from './measure.ts'
-import { acpOverhead, oneShot, ownAcpAgent, ready } from './processes.ts'
+import { acpOverhead, acpWarm, oneShot, ownAcpAgent, ready } from './processes.ts'
 
 export interface Scenario {
   readonly title: string
@@ -115,5 +115,11 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     unit: 'ms',
     goal: 10,
     measure: acpOverhead,
+  },
+  acpWarm: {
+    title: 'our ACP client, an agent being ready, to the answer',
+    unit: 'ms',
+    goal: 15,
+    measure: acpWarm,
   },
 }
