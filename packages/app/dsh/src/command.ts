@@ -11,9 +11,8 @@ import {
   isDebugging,
   sanitize,
   stackOf,
-  within,
 } from '@deepseek-ai/dsh-app'
-import { isHarnessError } from '@deepseek-ai/dsh-llm'
+import { isHarnessError, within } from '@deepseek-ai/dsh-llm'
 import { parseArguments } from './arguments.ts'
 import type { Printing } from './console.ts'
 import { Ending } from './ending.ts'

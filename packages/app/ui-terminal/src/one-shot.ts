@@ -1,6 +1,6 @@
 /** One prompt, one answer. */
 import type { Agent } from '@deepseek-ai/dsh-agent'
-import { within } from '@deepseek-ai/dsh-app'
+import { within } from '@deepseek-ai/dsh-llm'
 import type { TurnEnd } from '@deepseek-ai/dsh-session'
 import { createPresenter } from './presenters.ts'
 import { openAgent, type Serving, sessionIdOf } from './serving.ts'

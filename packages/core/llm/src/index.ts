@@ -8,6 +8,7 @@ export * from './notify.ts'
 export * from './registry.ts'
 export * from './types.ts'
 export * from './usage.ts'
+export * from './within.ts'
 
 declare module '@deepseek-ai/cordis' {
   interface Context {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { Readable, type Writable } from 'node:stream'
+import { within } from '@deepseek-ai/dsh-llm'
 import { marksVariable } from './environment.ts'
 import { checkCwd, type ProcessError, startError } from './errors.ts'
 import { atHostExit, type Guard, startGuard } from './host.ts'
@@ -197,15 +198,4 @@ function launch(options: StartOptions, mark: string): Launch {
 
 async function failed(options: StartOptions, cause: Error): Promise<ProcessExit> {
   return { kind: 'failed', error: startError(options, cause) }
-}
-
-/** Waits for a promise, at most `ms`. @returns whether it settled in time; rejects when it does. */
-export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>()
-  const timer = setTimeout(resolve, ms, false)
-  try {
-    return await Promise.race([promise.then(() => true), late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

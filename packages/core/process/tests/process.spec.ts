@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder, waitFor } from '@deepseek-ai/dsh-testkit'
-import { cleanEnvironment, marksVariable, within } from '../src/index.ts'
+import { cleanEnvironment, marksVariable } from '../src/index.ts'
 import {
   childrenOfTest,
   isAlive,
@@ -186,12 +186,4 @@ describe('CareProcess.stop', () => {
     await waitFor('closed files', () => openFiles() === before[1])
     expect([childrenOfTest(), openFiles(), process.eventNames().map(String)]).toEqual(before)
   }, 30_000)
-})
-
-describe('within', () => {
-  test('tells whether a promise settles in time, and passes its rejection on', async () => {
-    expect(await within(10_000, Promise.resolve('x'))).toBe(true)
-    expect(await within(1, new Promise(() => {}))).toBe(false)
-    await expect(within(10_000, Promise.reject(new Error('no')))).rejects.toThrow('no')
-  })
 })

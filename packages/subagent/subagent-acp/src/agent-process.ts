@@ -6,14 +6,13 @@ import {
   RequestError,
   type RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
-import { messageOf } from '@deepseek-ai/dsh-llm'
+import { messageOf, within } from '@deepseek-ai/dsh-llm'
 import {
   type CareProcess,
   cleanEnvironment,
   type ProcessExit,
   startProcess,
   type StopOptions,
-  within,
 } from '@deepseek-ai/dsh-process'
 import { Diagnostic, jsonOf } from './diagnostic.ts'
 import { AcpChildError } from './errors.ts'

@@ -6,7 +6,7 @@ import {
   type PromptResponse,
   RequestError,
 } from '@agentclientprotocol/sdk'
-import { within } from '@deepseek-ai/dsh-process'
+import { within } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { AgentProcess } from './agent-process.ts'
 import type { Config } from './config.ts'

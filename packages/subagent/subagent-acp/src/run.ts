@@ -4,8 +4,7 @@ import type {
   PromptResponse,
   RequestPermissionResponse,
 } from '@agentclientprotocol/sdk'
-import { messageOf } from '@deepseek-ai/dsh-llm'
-import { within } from '@deepseek-ai/dsh-process'
+import { messageOf, within } from '@deepseek-ai/dsh-llm'
 import type {
   SubagentResult,
   SubagentRun,

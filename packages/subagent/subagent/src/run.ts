@@ -1,6 +1,6 @@
 /** One supervised run: it ends once, for a true reason, whatever its provider does. */
 import type { Agent } from '@deepseek-ai/dsh-agent'
-import { addUsage, messageOf, noUsage, type Usage } from '@deepseek-ai/dsh-llm'
+import { addUsage, messageOf, noUsage, type Usage, within } from '@deepseek-ai/dsh-llm'
 import { freezeJson, type SessionId } from '@deepseek-ai/dsh-session'
 import type {
   SubagentActivity,
@@ -197,13 +197,8 @@ export class SupervisedRun implements SubagentRun {
   private async disposeInner(inner: SubagentRun): Promise<void> {
     const { disposeTimeoutMs, observer } = this.spec
     const fail = (error: unknown): void => observer.failed(this, 'dispose', error)
-    const { promise: overdue, resolve: giveUp } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => {
-      fail(new Error(`it was not gone after ${disposeTimeoutMs} ms, and is left behind`))
-      giveUp()
-    }, disposeTimeoutMs)
-    await Promise.race([disposalOf(inner).catch(fail), overdue])
-    clearTimeout(timer)
+    if (await within(disposeTimeoutMs, disposalOf(inner).catch(fail))) return
+    fail(new Error(`it was not gone after ${disposeTimeoutMs} ms, and is left behind`))
   }
 
   private adopt(inner: SubagentRun): void {

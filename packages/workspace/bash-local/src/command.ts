@@ -1,6 +1,7 @@
 /** One command, from its start to the end of all its processes. */
 import type { BashResult } from '@deepseek-ai/dsh-bash'
-import { type ProcessExit, startProcess, within } from '@deepseek-ai/dsh-process'
+import { within } from '@deepseek-ai/dsh-llm'
+import { type ProcessExit, startProcess } from '@deepseek-ai/dsh-process'
 import type { Output } from './output.ts'
 
 /** How long output may take to arrive when every process that could write it is gone. */
