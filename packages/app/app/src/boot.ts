@@ -5,6 +5,7 @@ import { loadEnvFile } from 'node:process'
 import { pathToFileURL } from 'node:url'
 import { Context } from '@deepseek-ai/cordis'
 import { type Entry, Group, Loader } from '@deepseek-ai/cordis-plugin-loader'
+import { within } from '@deepseek-ai/dsh-llm'
 import { type AppRequest, AppService, type AppStreams } from './front-end.ts'
 import { nameOf, type Problem, problemsOf } from './check.ts'
 import { ConfigFile } from './config-file.ts'
@@ -12,6 +13,7 @@ import { readEntries } from './entries.ts'
 import { errorText, pathOf } from './error-text.ts'
 import { AppError } from './errors.ts'
 import { ownName, StderrLog } from './log.ts'
+import { WatchedFiles } from './watched.ts'
 
 declare module '@deepseek-ai/cordis' {
   interface Events {
@@ -79,7 +81,11 @@ export async function boot(path: string, options: BootOptions = {}): Promise<App
     root = await loadAll(ctx, file, options)
   } catch (error) {
     log.release(false)
-    await within(failedBootGraceMs, disposeAll(ctx, log))
+    // What fails on the way out is logged; why nothing runs is what is told.
+    await within(
+      failedBootGraceMs,
+      disposeAll(ctx, log).catch(() => {}),
+    )
     throw error
   }
   log.release(true)
@@ -108,18 +114,6 @@ function createApp(ctx: Context, log: StderrLog, root: Entry): App {
   }
 }
 
-/** Waits for it, but not for ever. @returns whether it settled in time. */
-export async function within(deadlineMs: number, promise: Promise<unknown>): Promise<boolean> {
-  const { promise: late, resolve: end } = Promise.withResolvers<false>()
-  const timer = setTimeout(end, deadlineMs, false)
-  const settled = promise.then(() => true)
-  try {
-    return await Promise.race([settled, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /** @returns the entry of the yml itself. */
 async function loadAll(ctx: Context, file: string, options: BootOptions): Promise<Entry> {
   ctx.baseUrl = pathToFileURL(join(dirname(file), '/')).href
@@ -134,7 +128,7 @@ async function loadAll(ctx: Context, file: string, options: BootOptions): Promis
   await started(ctx, root, options)
   const problems = await problemsOf(loader, root)
   if (problems.length > 0) throw bootFailed(file, problems)
-  watchChanges(ctx, root)
+  await watchChanges(ctx, root)
   return root
 }
 
@@ -185,22 +179,40 @@ function bootFailed(file: string, problems: readonly Problem[]): AppError {
 }
 
 /** Tells of reloads, and of what cordis passes over in silence after one. */
-function watchChanges(ctx: Context, root: Entry): void {
+async function watchChanges(ctx: Context, root: Entry): Promise<void> {
   const { loader } = root
   const { slot } = ctx.app
   const logger = ctx.logger(ownName)
-  const check = async (): Promise<void> => {
+  const files = new WatchedFiles(ctx)
+  const check = oneAtATime(async () => {
     await quiet(ctx, loader)
     for (const { kind, text } of await problemsOf(loader, root)) {
       if (kind === 'silent') logger.warn(text)
     }
+    await files.update()
     slot.retry()
-  }
+  })
   ctx.on('app/changed', () => check())
   ctx.on('hmr/reload', (reloads) => {
     for (const { filename } of reloads.values()) logger.info(`reloaded ${pathOf(filename)}`)
-    void check()
+    check().catch((error: unknown) => logger.error(error))
   })
+  await files.update()
+}
+
+/** Runs the task after the one that is under way, once for all who ask meanwhile. */
+function oneAtATime(task: () => Promise<void>): () => Promise<void> {
+  let last: Promise<unknown> = Promise.resolve()
+  let next: Promise<void> | undefined
+  const run = (): Promise<void> => {
+    next = undefined
+    return task()
+  }
+  return () => {
+    next ??= last.then(run, run)
+    last = next
+    return next
+  }
 }
 
 function readEnvironment(folder: string): void {

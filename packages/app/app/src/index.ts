@@ -1,5 +1,5 @@
 /** Boots a yml, and the seam of front ends that serve what it loads, reached through `ctx.app`. */
-export { type App, boot, type BootOptions, within } from './boot.ts'
+export { type App, boot, type BootOptions } from './boot.ts'
 export { nameOf } from './check.ts'
 export { errorText, stackOf } from './error-text.ts'
 export * from './errors.ts'

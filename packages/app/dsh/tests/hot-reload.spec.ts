@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { cp, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { waitFor } from '@deepseek-ai/dsh-testkit'
@@ -9,7 +9,7 @@ import { delegate, project, startDsh } from './helpers.ts'
 const hmr = `
 - name: '@deepseek-ai/cordis-plugin-timer'
 - name: '@deepseek-ai/cordis-plugin-hmr'
-  config: { root: ['.'] }
+  config: { root: [] }
 `
 
 const yml = `# what is written stays
@@ -85,6 +85,42 @@ describe('a change in the source of a plugin', () => {
     command.say('call greet')
 
     await command.sees('you said: repaired\n')
+    expect(await command.leaves()).toBe(0)
+  })
+
+  test('is seen also when an editor saves beside the file and renames, again and again', async () => {
+    const { cwd, command, edit } = await running()
+
+    for (const count of [1, 2, 3]) {
+      await edit('greet.ts~', greet(`'saved ${count}'`))
+      await rename(join(cwd, 'greet.ts~'), join(cwd, 'greet.ts'))
+      await command.until('call greet', `you said: saved ${count}\n`)
+    }
+
+    expect(await command.leaves()).toBe(0)
+  })
+
+  test('is seen when an edit of the yml has loaded the plugin', async () => {
+    const { command, edit } = await running({
+      'loud.ts': greet("'LOUD'").replace("'greet'", "'loud'"),
+    })
+    await edit('dsh.yml', `${yml}- name: ./loud.ts\n`)
+    await command.until('call loud', 'you said: LOUD\n')
+
+    await edit('loud.ts', greet("'LOUDER'").replace("'greet'", "'loud'"))
+
+    await command.until('call loud', 'you said: LOUDER\n')
+    expect(await command.leaves()).toBe(0)
+  })
+
+  test('is seen where the yml names the folders to watch', async () => {
+    const { command, edit } = await running({
+      'dsh.yml': yml.replace('root: []', "root: ['.']"),
+    })
+
+    await edit('greet.ts', greet("'from a folder'"))
+
+    await command.until('call greet', 'you said: from a folder\n')
     expect(await command.leaves()).toBe(0)
   })
 
