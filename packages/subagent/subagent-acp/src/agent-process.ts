@@ -1,11 +1,5 @@
 /** The process of one ACP agent, and the connection over its stdin and stdout. */
-import {
-  client,
-  type ClientConnection,
-  methods,
-  RequestError,
-  type RequestPermissionResponse,
-} from '@agentclientprotocol/sdk'
+import type { ClientConnection, RequestPermissionResponse } from '@agentclientprotocol/sdk'
 import { messageOf, within } from '@deepseek-ai/dsh-llm'
 import {
   type CareProcess,
@@ -15,7 +9,7 @@ import {
   type StopOptions,
 } from '@deepseek-ai/dsh-process'
 import { Diagnostic, jsonOf } from './diagnostic.ts'
-import { AcpChildError } from './errors.ts'
+import { AcpChildError, isRequestError } from './errors.ts'
 import { cancelledPermission, permissionRequest, type PermissionRequest } from './permission.ts'
 import { messageStream } from './wire.ts'
 
@@ -33,7 +27,7 @@ export interface AgentProcessOptions {
 /** A running agent. Its owner calls `stop` on every path. */
 export class AgentProcess {
   /** Closes, and fails what is asked, soon after the process has ended. */
-  readonly connection: ClientConnection
+  readonly connection: Promise<ClientConnection>
   /** Settles when it can do no more work; never rejects. */
   readonly ended: Promise<unknown>
   /** Answers its requests for permission; whoever has the agent sets this. */
@@ -45,21 +39,30 @@ export class AgentProcess {
   constructor({ command, args, cwd, env }: AgentProcessOptions) {
     this.command = command
     this.diagnostic = new Diagnostic(env)
-    const { stderr, noise } = this.diagnostic
+    const { stderr } = this.diagnostic
     this.child = startProcess({ command, args, cwd, env: cleanEnvironment(env), stdin: 'pipe' })
     this.child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
-    this.connection = client({ name: 'dsh' })
-      .onRequest(methods.client.session.requestPermission, permissionRequest, ({ params }) =>
+    this.connection = this.connect()
+    const closed = this.connection.then((connection) => connection.closed)
+    // Where there is no connection, whatever is asked fails for the reason.
+    this.ended = Promise.race([this.child.exited, closed.catch(() => {})])
+  }
+
+  /** The SDK is a large part of a start: it is loaded while the first agent starts, and not before. */
+  private async connect(): Promise<ClientConnection> {
+    const { client } = await import('@agentclientprotocol/sdk')
+    return client({ name: 'dsh' })
+      .onRequest('session/request_permission', permissionRequest, ({ params }) =>
         this.permit(params),
       )
-      .connect(messageStream(this.child, noise))
-    this.ended = Promise.race([this.child.exited, this.connection.closed])
+      .connect(messageStream(this.child, this.diagnostic.noise))
   }
 
   /** Says why a request has failed: the end of the process says more than its echo in the protocol. */
   async explain(method: string, error: unknown): Promise<AcpChildError> {
     if (error instanceof AcpChildError) return error
-    if (!this.connection.signal.aborted) {
+    const connection = await this.connection.catch(() => undefined)
+    if (connection?.signal.aborted !== true) {
       const text = `the agent failed at ${method}: ${messageOf(error)}${detailsOf(error)}`
       return new AcpChildError('AGENT_FAILED', `${text}${hintFor(method)}`, { cause: error })
     }
@@ -80,7 +83,10 @@ export class AgentProcess {
   /** Ends the process and its tree, and waits until they are gone. @throws AcpChildError `AGENT_FAILED` when some are not. */
   async stop(options: StopOptions): Promise<void> {
     const survivors = await this.child.stop(options)
-    this.connection.close()
+    await this.connection.then(
+      (connection) => connection.close(),
+      () => {},
+    )
     if (survivors.length === 0) return
     const pids = survivors.join(', ')
     throw new AcpChildError('AGENT_FAILED', `processes of the agent could not be killed: ${pids}`)
@@ -99,13 +105,13 @@ function factOf(end: Exclude<ProcessExit, { kind: 'failed' }> | undefined): stri
 }
 
 function hintFor(method: string): string {
-  return method === methods.agent.initialize
+  return method === 'initialize'
     ? ': a command that speaks the Agent Client Protocol on stdin and stdout is expected'
     : ''
 }
 
 /** Agents put what matters into the data of an internal error. */
 function detailsOf(error: unknown): string {
-  if (!(error instanceof RequestError) || error.data === undefined) return ''
+  if (!isRequestError(error) || error.data === undefined) return ''
   return ` (${typeof error.data === 'string' ? error.data : jsonOf(error.data)})`
 }

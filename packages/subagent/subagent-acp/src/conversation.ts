@@ -1,16 +1,10 @@
 /** The protocol of one run: handshake, session, one prompt. */
-import {
-  type ActiveSession,
-  type ClientContext,
-  methods,
-  type PromptResponse,
-  RequestError,
-} from '@agentclientprotocol/sdk'
+import type { ActiveSession, ClientContext, PromptResponse } from '@agentclientprotocol/sdk'
 import { within } from '@deepseek-ai/dsh-llm'
 import { z } from 'zod'
 import { AgentProcess } from './agent-process.ts'
 import type { Config } from './config.ts'
-import { AcpChildError } from './errors.ts'
+import { AcpChildError, isRequestError } from './errors.ts'
 import type { Transcript } from './transcript.ts'
 
 const protocolVersion = 1
@@ -74,15 +68,17 @@ const settings = z.object({
 
 type Settings = z.infer<typeof settings>
 
+/** Asks something of the agent. */
+type Send<T> = (agent: ClientContext) => Promise<T>
+
 /**
  * Speaks with one agent, one request at a time. Failures are of {@link AcpChildError}. Its owner
  * calls `stop` on every path.
  */
 export class Conversation {
   /** The request that was sent last. */
-  method: string = methods.agent.initialize
+  method = 'initialize'
   readonly process: AgentProcess
-  private readonly agent: ClientContext
   private readonly config: Config
   private authMethods: readonly string[] = []
   private isAuthenticated = false
@@ -93,7 +89,6 @@ export class Conversation {
     const { command, args, env } = config
     this.config = config
     this.process = new AgentProcess({ command, args, cwd, env })
-    this.agent = this.process.connection.agent
   }
 
   /** Ends the agent, and waits until it is gone. @throws AcpChildError `AGENT_FAILED` when some of it is not. */
@@ -118,8 +113,8 @@ export class Conversation {
     const { mode, model } = this.config
     const meta = { 'dsh/depth': lineage.depth, 'dsh/origin': lineage.origin }
     const request = { cwd, mcpServers: [], _meta: meta }
-    const session = await this.askAuthenticated(methods.agent.session.new, () =>
-      this.agent.buildSession(request).start(),
+    const session = await this.askAuthenticated('session/new', (agent) =>
+      agent.buildSession(request).start(),
     )
     const offered = settings.safeParse(session.newSessionResponse)
     if (!offered.success) {
@@ -136,7 +131,7 @@ export class Conversation {
     prompt: string,
     transcript: Transcript,
   ): Promise<PromptResponse> {
-    return this.askAuthenticated(methods.agent.session.prompt, async () => {
+    return this.askAuthenticated('session/prompt', async () => {
       // Its end comes out of `nextUpdate`, after all that came before.
       session.prompt(prompt).catch(() => {})
       for (;;) {
@@ -160,9 +155,8 @@ export class Conversation {
   }
 
   private async shakeHands(): Promise<void> {
-    const { initialize } = methods.agent
-    const response = await this.ask(initialize, () =>
-      this.agent.request(initialize, {
+    const response = await this.ask('initialize', (agent) =>
+      agent.request('initialize', {
         protocolVersion,
         clientCapabilities: {},
         clientInfo: { name: 'dsh', version: '0.1.0' },
@@ -185,9 +179,8 @@ export class Conversation {
   private async setMode(offered: Settings, mode: string): Promise<void> {
     const modes = (offered.modes?.availableModes ?? []).map(({ id }) => id)
     if (!modes.includes(mode)) return this.setOption(offered, 'mode', mode, modes)
-    const { setMode } = methods.agent.session
-    const { sessionId } = offered
-    await this.ask(setMode, () => this.agent.request(setMode, { sessionId, modeId: mode }))
+    const request = { sessionId: offered.sessionId, modeId: mode }
+    await this.ask('session/set_mode', (agent) => agent.request('session/set_mode', request))
   }
 
   /** Sets the option that the agent offers under this category, or id. */
@@ -206,16 +199,17 @@ export class Conversation {
         `the agent has no ${category} "${value}" (offered: ${known})`,
       )
     }
-    const { setConfigOption } = methods.agent.session
     const request = { sessionId, configId: option.id, value }
-    await this.ask(setConfigOption, () => this.agent.request(setConfigOption, request))
+    await this.ask('session/set_config_option', (agent) =>
+      agent.request('session/set_config_option', request),
+    )
   }
 
   /** Asks; when the agent wants to be authenticated first, does that once and asks again. */
-  private async askAuthenticated<T>(method: string, send: () => Promise<T>): Promise<T> {
+  private async askAuthenticated<T>(method: string, send: Send<T>): Promise<T> {
     this.method = method
     try {
-      return await send()
+      return await this.send(send)
     } catch (error) {
       if (!isAuthRequired(error)) throw await this.process.explain(method, error)
     }
@@ -237,17 +231,22 @@ export class Conversation {
       )
     }
     this.isAuthenticated = true
-    const { authenticate } = methods.agent
-    await this.ask(authenticate, () => this.agent.request(authenticate, { methodId: authMethod }))
+    const request = { methodId: authMethod }
+    await this.ask('authenticate', (agent) => agent.request('authenticate', request))
   }
 
-  private async ask<T>(method: string, send: () => Promise<T>): Promise<T> {
+  private async ask<T>(method: string, send: Send<T>): Promise<T> {
     this.method = method
     try {
-      return await send()
+      return await this.send(send)
     } catch (error) {
       throw await this.process.explain(method, error)
     }
+  }
+
+  private async send<T>(send: Send<T>): Promise<T> {
+    const { agent } = await this.process.connection
+    return send(agent)
   }
 }
 
@@ -264,5 +263,5 @@ async function addTrailing(session: ActiveSession, transcript: Transcript): Prom
 }
 
 function isAuthRequired(error: unknown): boolean {
-  return error instanceof RequestError && error.code === authRequired
+  return isRequestError(error) && error.code === authRequired
 }

@@ -11,6 +11,11 @@ export type AcpChildErrorCode =
   /** The agent answered a request with an error, or broke the protocol. */
   | 'AGENT_FAILED'
 
+/** An error that the agent answered with, as the SDK throws it: its class is not there before the first run. */
+export function isRequestError(error: unknown): error is Error & { code: number; data?: unknown } {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number'
+}
+
 /** Why an ACP child could not do its work. */
 export class AcpChildError extends HarnessError<AcpChildErrorCode> {
   override readonly name: string = 'AcpChildError'

@@ -87,9 +87,9 @@ class AcpRun implements SubagentRun {
     this.cancelled.resolve(this.resultOf('aborted'))
     if (this.sessionId === undefined) return
     const { sessionId } = this
-    const { agent } = this.conversation.process.connection
+    const { connection } = this.conversation.process
     // An agent that is gone needs no cancel, and any other is stopped whatever becomes of it.
-    agent.notify('session/cancel', { sessionId }).catch(() => {})
+    connection.then(({ agent }) => agent.notify('session/cancel', { sessionId })).catch(() => {})
   }
 
   dispose(): Promise<void> {

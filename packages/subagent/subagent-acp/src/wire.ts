@@ -1,9 +1,11 @@
 /** The messages of the protocol, picked out of what an agent writes to its stdout. */
-import { type AnyMessage, DEFAULT_MAX_MESSAGE_BYTES, type Stream } from '@agentclientprotocol/sdk'
+import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
 import type { ByteTail, CareProcess } from '@deepseek-ai/dsh-process'
 import { AcpChildError } from './errors.ts'
 import { paramsOfInterest } from './transcript.ts'
 
+/** Of one message. Source: the default of the protocol's SDK. */
+const maxMessageBytes = 32 * 1024 * 1024
 const newline = 0x0a
 const brace = 0x7b
 
@@ -74,7 +76,7 @@ async function* messagesFrom(
   noise: ByteTail,
   pending: Set<unknown>,
 ): AsyncGenerator<AnyMessage> {
-  const lines = new Lines(DEFAULT_MAX_MESSAGE_BYTES)
+  const lines = new Lines(maxMessageBytes)
   const messageIn = (line: Buffer): AnyMessage | undefined => {
     const message = readMessage(line, noise)
     return message && accept(message, pending)

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { childPids, createBench, delegateOnce, fixture, isAlive, textOf } from './helpers.ts'
 
@@ -149,5 +151,15 @@ describe('an agent that ends', () => {
       stopReason: 'error',
       diagnostic: `the agent "${process.execPath}" closed its output at session/prompt`,
     })
+  })
+})
+
+describe('the SDK of the protocol', () => {
+  test('is imported for the first agent, and not before', async () => {
+    const program = fileURLToPath(new URL('fixtures/tells-imports.ts', import.meta.url))
+
+    const { stdout } = await promisify(execFile)(process.execPath, [program])
+
+    expect(JSON.parse(stdout)).toEqual({ withBackend: false, withAgent: true })
   })
 })
