@@ -15,6 +15,18 @@ export class AiSdkError extends HarnessError<AiSdkErrorCode> {
   override readonly name: string = 'AiSdkError'
 }
 
+/** An answer that is none; {@link diagnose} says where it came from. */
+export class UnreadableAnswerError extends Error {
+  override readonly name = 'UnreadableAnswerError'
+  /** What it says itself, to be shown behind the rest. */
+  readonly said: string
+
+  constructor(message: string, said = '') {
+    super(message)
+    this.said = said
+  }
+}
+
 /** What an error message needs to know of its request. */
 export interface Scene {
   readonly adapterName: string
@@ -45,7 +57,12 @@ interface ProviderError {
   readonly responseBody?: unknown
   readonly responseHeaders?: Readonly<Record<string, string>>
   readonly isRetryable?: unknown
+  readonly error?: SentError
+  /** What the SDK could not make sense of. */
+  readonly value?: { readonly error?: SentError }
 }
+
+type SentError = string | { readonly message?: unknown } | null | undefined
 
 const maxDetail = 400
 const overflow =
@@ -56,6 +73,8 @@ const badPrompt = /^AI_(UnsupportedFunctionality|InvalidPrompt|InvalidArgument)E
 /** Explains an error; a typed one passes as it is. */
 export function diagnose(thrown: unknown, scene: Scene): Diagnosis {
   if (isHarnessError(thrown)) return keep(thrown as LlmError)
+  const answer = causesOf(thrown).find((cause) => cause instanceof UnreadableAnswerError)
+  if (answer !== undefined) return unreadable(answer, scene)
   const error: ProviderError = typeof thrown === 'object' && thrown !== null ? thrown : {}
   const status = statusOf(error)
   if (status !== undefined && status >= 400) return refused(status, error, scene)
@@ -67,11 +86,17 @@ export function diagnose(thrown: unknown, scene: Scene): Diagnosis {
     return { error: create('MODEL_UNAVAILABLE', message, scene), isRetryable: true }
   }
   const code = badPrompt.test(asText(error.name)) ? 'MODEL_REQUEST' : 'MODEL_FAILED'
-  const text = bounded(messageOf(thrown), scene)
+  const text = bounded(wordsOf(error) ?? messageOf(thrown), scene)
   return {
     error: create(code, `failed for model "${scene.model}": ${text}`, scene),
     isRetryable: false,
   }
+}
+
+function unreadable({ message, said }: UnreadableAnswerError, scene: Scene): Diagnosis {
+  const where = `${scene.baseURL} for model "${scene.model}"`
+  const text = `got ${message} from ${where}; check "baseURL"${said}`
+  return { error: create('MODEL_FAILED', bounded(text, scene), scene), isRetryable: false }
 }
 
 /** A function that replaces the secrets, longest first, wherever they occur in a text. */
@@ -165,13 +190,29 @@ function bounded(text: string, { scrub }: Scene): string {
 
 /** What the network said, when the error or one of its causes is a lost connection. */
 function networkTextOf(thrown: unknown): string | undefined {
-  let current = thrown
-  for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
-    const code = 'code' in current ? asText(current.code) : ''
-    if (networkCode.test(code)) return current.message || code
-    current = current.cause
+  for (const cause of causesOf(thrown)) {
+    const code = 'code' in cause ? asText(cause.code) : ''
+    if (networkCode.test(code)) return cause.message || code
   }
   return undefined
+}
+
+/** An error and what it was caused by, as deep as it makes sense to look. */
+function causesOf(thrown: unknown): Error[] {
+  const causes: Error[] = []
+  for (let cause = thrown; cause instanceof Error && causes.length < 8; cause = cause.cause) {
+    causes.push(cause)
+  }
+  return causes
+}
+
+/** The server's own words in an error that it sent inside a stream, also in one that the SDK does not know. */
+function wordsOf({ message, error, value }: ProviderError): string | undefined {
+  for (const sent of [value?.error, error]) {
+    const words = typeof sent === 'string' ? sent : asText(sent?.message)
+    if (words !== '') return words
+  }
+  return asText(message) || undefined
 }
 
 /** One package tells a stream that ended too early as an error of its own. */

@@ -1,4 +1,5 @@
 /** Ends a request that is aborted or has gone silent, and leaves nothing behind. */
+import { failureOf, streamOf } from './body.ts'
 
 /** The life of one HTTP request. */
 export interface Watch {
@@ -46,9 +47,6 @@ export function watchRequest(outer: AbortSignal, idleTimeoutMs: number): Watch {
   }
 }
 
-/** How much of the body of a failure is read, in bytes. */
-const maxErrorBytes = 64 * 1024
-
 /** Providers keep a busy stream open with comments and pings, which yield no parts: so bytes count. */
 async function fetchAlive(
   input: Parameters<typeof globalThis.fetch>[0],
@@ -58,16 +56,5 @@ async function fetchAlive(
   // Followed, a redirect would hand keys, headers and the conversation to whatever host it names.
   const response = await globalThis.fetch(input, { ...init, redirect: 'manual' })
   touch()
-  if (response.body === null) return response
-  const { status, statusText, headers } = response
-  let size = 0
-  const alive = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      touch()
-      controller.enqueue(chunk)
-      size += chunk.length
-      if (!response.ok && size > maxErrorBytes) controller.terminate()
-    },
-  })
-  return new Response(response.body.pipeThrough(alive), { status, statusText, headers })
+  return response.ok ? streamOf(response, touch) : failureOf(response, touch)
 }
