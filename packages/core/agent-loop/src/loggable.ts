@@ -87,6 +87,7 @@ function textOf(input: unknown): string {
   return messageOf(input)
 }
 
+/** Sums and limits are made of these. */
 function isCount(value: unknown): value is number {
-  return Number.isFinite(value)
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }

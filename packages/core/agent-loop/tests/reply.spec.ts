@@ -244,6 +244,11 @@ describe('ask', () => {
       { content: [{ callId: 'call', name: '' }] },
     ],
     ['usage is nothing', { type: 'usage' }, { usage: { inputTokens: 0, outputTokens: 0 } }],
+    [
+      'counts are none',
+      { type: 'usage', usage: { inputTokens: -5, outputTokens: 1.5, reasoningTokens: 2 ** 60 } },
+      { usage: { inputTokens: 0, outputTokens: 0 } },
+    ],
     ['kind is unknown', { type: 'novelty' }, { content: [] }],
   ])('logs a message with a chunk whose %s', async (_, chunk, expected) => {
     const { data } = await logged([chunk as StreamChunk, { type: 'finish', reason: 'tool-calls' }])
