@@ -36,6 +36,9 @@ export function renderTranscript({ header, events, torn }: SessionFile): string[
   ]
 }
 
+/** Children that are deeper still stand below each other. */
+const maxIndent = 60
+
 interface Row {
   readonly branch: string
   readonly session: SessionSummary
@@ -57,7 +60,8 @@ function treeOf(sessions: readonly SessionSummary[]): Row[] {
     const below = children.get(id) ?? []
     for (const [index, child] of below.entries()) {
       const isLast = index === below.length - 1
-      add(child, `${indent}${isLast ? '└─ ' : '├─ '}`, `${indent}${isLast ? '   ' : '│  '}`)
+      const deeper = `${indent}${isLast ? '   ' : '│  '}`
+      add(child, `${indent}${isLast ? '└─ ' : '├─ '}`, deeper.length > maxIndent ? indent : deeper)
     }
   }
   for (const session of sessions.filter(isTop)) add(session, '', '')

@@ -67,6 +67,15 @@ describe('renderSessionTree', () => {
     ])
   })
 
+  test('indents no further than people can follow', () => {
+    const chain = Array.from({ length: 1000 }, (_, index) => child(`s${index + 1}`, `s${index}`))
+
+    const lines = tree(createSummary({ id: idOf('s0') }), ...chain)
+
+    expect(lines).toHaveLength(1002)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(140)
+  })
+
   test('puts at the top whose parent is not there, and loses none in a circle', () => {
     const lines = tree(
       child('orphan', 'gone'),

@@ -1,10 +1,10 @@
 /** What the beginning and the end of session files tell, without a look at what is between. */
-import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { type FileHandle, readdir } from 'node:fs/promises'
 import { isHarnessError } from '@deepseek-ai/dsh-llm'
 import type { SessionId, StoredSessionInfo } from '@deepseek-ai/dsh-session'
 import { corrupt } from './errors.ts'
 import { extension, fileOf, isTime } from './format.ts'
-import { parseNamed, type SessionFile } from './reader.ts'
+import { openSession, parseNamed, type SessionFile } from './reader.ts'
 
 const firstBytes = 16 * 1024
 /** A first message that is longer gives no title. */
@@ -53,7 +53,7 @@ async function glanceAt(root: string, id: SessionId): Promise<StoredSessionInfo 
   let handle: FileHandle | undefined
   try {
     const file = fileOf(root, id)
-    handle = await open(file)
+    handle = await openSession(file)
     const { size, mtimeMs } = await handle.stat()
     const beginning = await beginningOf(handle, { id, file, size })
     const updatedAt = (await timeOfLastEvent(handle, size)) ?? Math.round(mtimeMs)

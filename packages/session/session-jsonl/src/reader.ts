@@ -1,6 +1,6 @@
 /** Reads session files. */
-import { isUtf8 } from 'node:buffer'
-import { readFile } from 'node:fs/promises'
+import { constants as limits, isUtf8 } from 'node:buffer'
+import { constants, type FileHandle, open } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import {
   freezeJson,
@@ -30,15 +30,41 @@ export interface SessionFile {
  */
 export async function readSession(root: string, id: SessionId): Promise<SessionFile> {
   const file = fileOf(root, id)
-  const bytes = await readFile(file).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    return Buffer.alloc(0)
-  })
+  const bytes = await bytesOf(file)
   // A process that is killed between making the file and writing it leaves it empty.
   if (bytes.length === 0) {
     throw new SessionError('UNKNOWN_SESSION', `no session "${id}" in "${root}"`)
   }
   return parseNamed(bytes, id, file)
+}
+
+/**
+ * Opens a session's file; the caller closes it.
+ * @throws SessionFileError `SESSION_CORRUPT` for what is no file, and what the file system throws.
+ */
+export async function openSession(file: string): Promise<FileHandle> {
+  // A pipe under the name of a session would keep whoever opens it waiting.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  if ((await handle.stat()).isFile()) return handle
+  await handle.close()
+  throw corrupt(file, 1, 'it is no regular file')
+}
+
+/** Empty where there is no file. */
+async function bytesOf(file: string): Promise<Buffer> {
+  let handle: FileHandle | undefined
+  try {
+    handle = await openSession(file)
+    const { size } = await handle.stat()
+    if (size <= limits.MAX_STRING_LENGTH) return await handle.readFile()
+    const most = limits.MAX_STRING_LENGTH
+    throw corrupt(file, 1, `it has ${size} bytes, of which ${most} at most can be read`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return Buffer.alloc(0)
+  } finally {
+    await handle?.close()
+  }
 }
 
 /** @throws as {@link parseSession}, and `SESSION_CORRUPT` for a session under another's name. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@deepseek-ai/dsh-testkit'
@@ -104,6 +105,7 @@ describe('glanceAtAll', () => {
     writeFileSync(join(root, 'broken.jsonl'), 'nothing\n')
     writeFileSync(join(root, 'no id!.jsonl'), '')
     mkdirSync(join(root, 'folder.jsonl'))
+    execFileSync('mkfifo', [join(root, 'pipe.jsonl')])
     writeFileSync(
       join(root, 'other.jsonl'),
       '{"type":"session","version":1,"header":{"id":"x","createdAt":1,"cwd":"/","delegationDepth":0}}\n',

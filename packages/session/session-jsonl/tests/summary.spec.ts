@@ -1,4 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gate, temporaryFolder, waitFor } from '@deepseek-ai/dsh-testkit'
 import type { TurnEndReason } from '@deepseek-ai/dsh-session'
@@ -159,13 +160,18 @@ describe('listSessions', () => {
     writeFileSync(`${file}.torn-1`, 'x')
     writeFileSync(join(root, 'notes.txt'), 'x')
     mkdirSync(join(root, 'folder.jsonl'))
+    execFileSync('mkfifo', [join(root, 'pipe.jsonl')])
+    writeFileSync(join(root, 'huge.jsonl'), '')
+    truncateSync(join(root, 'huge.jsonl'), 600 * 1024 * 1024)
 
     const { sessions, problems } = await listSessions(root)
 
     expect(sessions.map(({ header }) => header.id)).toEqual(['one'])
     expect(problems.toSorted()).toEqual([
-      '"folder": EISDIR: illegal operation on a directory, read',
       expect.stringContaining(`${join(root, 'broken.jsonl')}:1: the session cannot be read`),
+      expect.stringContaining(`${join(root, 'folder.jsonl')}:1: the session cannot be read`),
+      expect.stringMatching(/huge\.jsonl:1: .*: it has 629145600 bytes, of which \d+ at most/),
+      expect.stringMatching(/pipe\.jsonl:1: .*: it is no regular file/),
       expect.stringContaining('session id "bad name" must be of 1 to 128 letters'),
     ])
   })
