@@ -17,11 +17,14 @@ const help =
 /** Serves prompts until the user leaves; gives 0, or 130 after Ctrl-C. */
 export async function serveRepl(serving: Serving): Promise<number> {
   const { agent, dispose } = await openAgent(serving, sessionIdOf(serving.request))
-  const repl = new Repl(serving, agent)
   try {
-    return await repl.run()
+    const repl = new Repl(serving, agent)
+    try {
+      return await repl.run()
+    } finally {
+      repl.close()
+    }
   } finally {
-    repl.close()
     await dispose()
   }
 }
