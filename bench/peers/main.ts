@@ -26,6 +26,8 @@ const scenarios = {
   deltas: 'a child streams 200 deltas, µs',
   heapLive: 'heap per live delegation, KB',
   start: 'process start to first delegation, ms',
+  late: 'one delegation in a parent of 5,000 turns, ms',
+  lateFork: 'the same by fork, ms',
 }
 type ScenarioName = keyof typeof scenarios
 
@@ -91,7 +93,7 @@ async function figuresOf(
   const failure = failures.get(name)
   if (failure !== undefined) return { name, title: name, figures: {}, missing: { all: failure } }
   const { adapter } = (await import(`./adapters/${name}.ts`)) as { readonly adapter: Adapter }
-  const { title, package: packageName, withoutDeltas } = adapter
+  const { title, package: packageName, withoutDeltas, withoutFork } = adapter
   const version = packageName === undefined ? undefined : await versionOf(packageName)
   const figures: PeerFigures['figures'] = {}
   for (const scenario of Object.keys(scenarios) as ScenarioName[]) {
@@ -101,7 +103,10 @@ async function figuresOf(
     const wall = median(all.map(({ value }) => value))
     figures[scenario] = { wall, ...(cpu.length > 0 && { cpu: median(cpu) }) }
   }
-  const missing = withoutDeltas === undefined ? {} : { deltas: withoutDeltas }
+  const missing = {
+    ...(withoutDeltas !== undefined && { deltas: withoutDeltas }),
+    ...(withoutFork !== undefined && { lateFork: withoutFork }),
+  }
   return { name, title, ...(version !== undefined && { version }), figures, missing }
 }
 

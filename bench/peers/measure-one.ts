@@ -7,6 +7,7 @@ const quiet: PeerOptions = { deltas: 1, onDelta: () => {} }
 /** How long each scenario warms up, and how long it is measured, in ms. */
 const spanMs = 600
 const liveCount = 100
+const pastTurns = 5000
 
 const [name = ''] = process.argv.slice(2)
 const { adapter } = (await import(`./adapters/${name}.ts`)) as { readonly adapter: Adapter }
@@ -24,12 +25,29 @@ async function measureAll(harness: Adapter): Promise<Record<string, Sample>> {
     fanOut: scaled(await forAWhile(() => delegate(peer, 50)), 1 / 50),
     ...(harness.withoutDeltas === undefined && { deltas: await streamed(harness) }),
     heapLive: await heapPerLiveDelegation(harness),
+    ...(await late(peer)),
   }
 }
 
 async function delegate(peer: Peer, calls: number): Promise<void> {
-  const text = await peer.delegate(calls)
+  check(await peer.delegate(calls))
+}
+
+function check(text: string): void {
   if (text !== closing) throw new Error(`the parent closed with "${text}"`)
+}
+
+/** In ms, with 5,000 turns behind the parent. */
+async function late(peer: Peer): Promise<Record<string, Sample>> {
+  const { spawn, fork } = await peer.grow(pastTurns)
+  return {
+    late: await oneInMs(spawn),
+    ...(fork !== undefined && { lateFork: await oneInMs(fork) }),
+  }
+}
+
+async function oneInMs(ask: () => Promise<string>): Promise<Sample> {
+  return scaled(await forAWhile(async () => check(await ask())), 1 / 1000)
 }
 
 async function streamed(harness: Adapter): Promise<Sample> {
@@ -74,6 +92,6 @@ async function heapPerLiveDelegation(harness: Adapter): Promise<Sample> {
 async function forAWhile(work: () => Promise<unknown>): Promise<Sample> {
   const end = performance.now() + spanMs
   let rounds = 0
-  for (; rounds < 2 || performance.now() < end; rounds += 1) await work()
+  for (; rounds < 1 || performance.now() < end; rounds += 1) await work()
   return timed(rounds, work)
 }

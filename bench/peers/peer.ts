@@ -8,6 +8,16 @@ export interface Peer {
    * @returns the closing text.
    */
   delegate(calls: number): Promise<string>
+  /** The same once, in a parent that has that many turns behind it. */
+  grow(turns: number): Promise<Grown>
+}
+
+/** A long conversation. */
+export interface Grown {
+  /** The child starts from nothing. @returns the closing text. */
+  readonly spawn: () => Promise<string>
+  /** The child sees the turns of the parent; absent where it cannot, see `withoutFork`. */
+  readonly fork?: () => Promise<string>
 }
 
 export interface PeerOptions {
@@ -25,13 +35,22 @@ export interface Adapter {
   readonly package?: string
   /** Why the harness cannot stream a child's text to a listener; absent when it can. */
   readonly withoutDeltas?: string
+  /** Why a child cannot be given what its parent has behind it; absent when it can. */
+  readonly withoutFork?: string
   create(options: PeerOptions): Promise<Peer>
 }
 
 export const delegateText = (calls: number): string => `delegate ${calls}`
 export const childTask = 'do the work'
 export const closing = 'done'
-export const answerText = (deltas: number): string => 'word '.repeat(deltas)
+
+/** One turn behind a parent: what the user said, and what the model answered. */
+export const pastTurn = { user: 'hello', assistant: closing }
+
+/** So many turns, as messages that `make` builds. */
+export function pastOf<Message>(turns: number, make: () => readonly Message[]): Message[] {
+  return Array.from({ length: turns }, make).flat()
+}
 
 /** What a model has to say to the last text that it is shown. */
 export type Answer =

@@ -1,7 +1,7 @@
 /** What is measured from outside: starts of the built command, and agents behind the Agent Client Protocol. */
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Readable, Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as acp from '@deepseek-ai/dsh-subagent-acp'
@@ -34,27 +34,51 @@ await new Context().plugin(Loader)
 console.log('ready')`,
 ]
 
-type Child = ChildProcessByStdio<Writable, Readable, null>
+/** A process under measurement. */
+interface Child {
+  readonly stdin: Writable
+  /** The next text on stdout, or stderr. @throws Error when the process ends without one. */
+  readonly said: () => Promise<string>
+  readonly exited: Promise<number | null>
+}
 
-function start(args: readonly string[]): Child {
-  const options = {
-    cwd: path('..'),
-    stdio: ['pipe', 'pipe', 'ignore'] as ['pipe', 'pipe', 'ignore'],
+/** Lets `use` work with a process, which is gone when this settles. */
+async function withChild<T>(
+  args: readonly string[],
+  use: (child: Child) => Promise<T>,
+): Promise<T> {
+  const child = spawn(process.execPath, args, { cwd: path('..') })
+  const exited = once(child, 'exit').then(([code]) => code as number | null)
+  let errors = ''
+  child.stderr.on('data', (text: Buffer) => (errors = `${errors}${text.toString()}`.slice(-2000)))
+  const ended = async (): Promise<never> => {
+    throw new Error(`node ${args.join(' ')} ended with ${await exited}: ${errors}`)
   }
-  return spawn(process.execPath, args, options)
+  const said = async (): Promise<string> => {
+    const texts = [once(child.stdout, 'data'), once(child.stderr, 'data')]
+    return String((await Promise.race([...texts, ended()]))[0])
+  }
+  child.stdout.resume()
+  // One that is gone shows as its exit.
+  child.stdin.on('error', () => {})
+  try {
+    return await use({ stdin: child.stdin, said, exited })
+  } finally {
+    child.kill('SIGKILL')
+    await exited
+  }
 }
 
 /** Ms from the spawn to the first text: an interactive command tells on stderr that it is ready. */
-async function untilReady(args: readonly string[]): Promise<number> {
+function untilReady(args: readonly string[]): Promise<number> {
   const begin = performance.now()
-  const child = spawn(process.execPath, args, { cwd: path('..') })
-  await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data')])
-  const time = performance.now() - begin
-  child.stdin.end()
-  child.stdout.resume()
-  child.stderr.resume()
-  await once(child, 'exit')
-  return time
+  return withChild(args, async ({ said, stdin, exited }) => {
+    await said()
+    const time = performance.now() - begin
+    stdin.end()
+    await exited
+    return time
+  })
 }
 
 /** From the start of the process to its prompt; the part that is ours is what Node and the Loader do not take. */
@@ -73,10 +97,10 @@ export async function oneShot(): Promise<Sample> {
   let value = 0
   for (let round = 0; round < 2; round += 1) {
     const begin = performance.now()
-    const child = start([...codingAgent, '-p', 'delegate'])
-    child.stdin.end()
-    child.stdout.resume()
-    const [code] = (await once(child, 'exit')) as [number | null]
+    const code = await withChild([...codingAgent, '-p', 'delegate'], ({ stdin, exited }) => {
+      stdin.end()
+      return exited
+    })
     if (code !== 0) throw new Error(`the command ended with ${code}`)
     value = performance.now() - begin
   }
@@ -144,33 +168,33 @@ export async function acpWarm(): Promise<Sample> {
 }
 
 /** The least that any client does, in ms by phase. */
-async function converse(args: readonly string[]): Promise<Record<string, number>> {
+function converse(args: readonly string[]): Promise<Record<string, number>> {
   const note = stopwatch()
-  const child = start(args)
-  const phases: Record<string, number> = { spawn: note() }
-  const exited = once(child, 'exit')
-  const cwd = path('..')
-  const first = await ask(child, 0, 'initialize', { protocolVersion: 1, clientCapabilities: {} })
-  phases['handshake'] = note()
-  if (!first.includes('protocolVersion')) throw new Error(first)
-  const session = await ask(child, 1, 'session/new', { cwd, mcpServers: [] })
-  const sessionId = /"sessionId":"(.*?)"/.exec(session)?.[1]
-  phases['session'] = note()
-  const prompt = [{ type: 'text', text: 'go' }]
-  const answer = await ask(child, 2, 'session/prompt', { sessionId, prompt })
-  phases['prompt'] = note()
-  if (!answer.includes('end_turn')) throw new Error(answer)
-  child.stdin.end()
-  await exited
-  phases['dispose'] = note()
-  return phases
+  return withChild(args, async (child) => {
+    const phases: Record<string, number> = { spawn: note() }
+    const cwd = path('..')
+    const first = await ask(child, 0, 'initialize', { protocolVersion: 1, clientCapabilities: {} })
+    phases['handshake'] = note()
+    if (!first.includes('protocolVersion')) throw new Error(first)
+    const session = await ask(child, 1, 'session/new', { cwd, mcpServers: [] })
+    const sessionId = /"sessionId":"(.*?)"/.exec(session)?.[1]
+    phases['session'] = note()
+    const prompt = [{ type: 'text', text: 'go' }]
+    const answer = await ask(child, 2, 'session/prompt', { sessionId, prompt })
+    phases['prompt'] = note()
+    if (!answer.includes('end_turn')) throw new Error(answer)
+    child.stdin.end()
+    await child.exited
+    phases['dispose'] = note()
+    return phases
+  })
 }
 
 /** All that came until the answer was there. */
 async function ask(child: Child, id: number, method: string, params: object): Promise<string> {
   child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
   let text = ''
-  while (!text.includes(`"id":${id}`)) text += String((await once(child.stdout, 'data'))[0])
+  while (!text.includes(`"id":${id}`)) text += await child.said()
   return text
 }
 

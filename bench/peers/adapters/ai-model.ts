@@ -1,5 +1,5 @@
 /** A scripted model of the AI SDK's kind, which Mastra takes too. */
-import { answerTo, childTask, type PeerOptions } from '../peer.ts'
+import { answerTo, childTask, pastOf, pastTurn, type PeerOptions } from '../peer.ts'
 
 interface Prompt {
   readonly prompt: readonly { readonly role: string; readonly content: unknown }[]
@@ -19,6 +19,21 @@ function lastOf({ prompt }: Prompt): string | undefined {
 
 function callOf(toolCallId: string, toolName: string): object {
   return { type: 'tool-call', toolCallId, toolName, input: JSON.stringify({ prompt: childTask }) }
+}
+
+interface Said<Role extends string> {
+  readonly role: Role
+  readonly content: string
+}
+
+type PastMessage = Said<'user'> | Said<'assistant'>
+
+/** What a parent has behind it, as the AI SDK and Mastra take it. */
+export function pastMessages(turns: number): PastMessage[] {
+  return pastOf(turns, () => [
+    { role: 'user', content: pastTurn.user },
+    { role: 'assistant', content: pastTurn.assistant },
+  ])
 }
 
 /** Its type is the SDK's own, which is not named here so that no version of it is needed. */

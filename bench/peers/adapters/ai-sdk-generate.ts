@@ -1,8 +1,8 @@
 /** The AI SDK without streams: a tool whose body is another `generateText`. */
-import { generateText, stepCountIs, tool } from 'ai'
+import { generateText, type ModelMessage, stepCountIs, tool } from 'ai'
 import { z } from 'zod'
 import { type Adapter, delegateText } from '../peer.ts'
-import { scriptedAiModel } from './ai-model.ts'
+import { pastMessages, scriptedAiModel } from './ai-model.ts'
 
 export const adapter: Adapter = {
   title: 'AI SDK (generateText)',
@@ -10,16 +10,29 @@ export const adapter: Adapter = {
   withoutDeltas: 'generateText gives the text when it is complete',
   create: async (options) => {
     const model = scriptedAiModel(options, 'subagent')
-    const subagent = tool({
-      description: 'Delegates a task.',
-      inputSchema: z.object({ prompt: z.string() }),
-      execute: async ({ prompt }) => (await generateText({ model, prompt })).text,
-    })
+    const subagentAfter = (past: readonly ModelMessage[]) =>
+      tool({
+        description: 'Delegates a task.',
+        inputSchema: z.object({ prompt: z.string() }),
+        execute: async ({ prompt: content }) =>
+          (await generateText({ model, messages: [...past, { role: 'user', content }] })).text,
+      })
+    const fresh = { subagent: subagentAfter([]) }
+    const stopWhen = stepCountIs(5)
+    const ask = async (
+      calls: number,
+      past: readonly ModelMessage[] = [],
+      tools = fresh,
+    ): Promise<string> => {
+      const messages: ModelMessage[] = [...past, { role: 'user', content: delegateText(calls) }]
+      return (await generateText({ model, messages, tools, stopWhen })).text
+    }
     return {
-      delegate: async (calls) => {
-        const prompt = delegateText(calls)
-        const stopWhen = stepCountIs(5)
-        return (await generateText({ model, prompt, tools: { subagent }, stopWhen })).text
+      delegate: (calls) => ask(calls),
+      grow: async (turns) => {
+        const past = pastMessages(turns)
+        const inheriting = { subagent: subagentAfter(past) }
+        return { spawn: () => ask(1, past), fork: () => ask(1, past, inheriting) }
       },
     }
   },

@@ -2,12 +2,22 @@
 import {
   AgentTool,
   BaseLlm,
+  createEvent,
   InMemoryRunner,
   LlmAgent,
+  type Event,
   type LlmRequest,
   type LlmResponse,
 } from '@google/adk'
-import { type Adapter, answerTo, childTask, delegateText, type PeerOptions } from '../peer.ts'
+import {
+  type Adapter,
+  answerTo,
+  childTask,
+  delegateText,
+  pastOf,
+  pastTurn,
+  type PeerOptions,
+} from '../peer.ts'
 
 class ScriptedLlm extends BaseLlm {
   private readonly options: PeerOptions
@@ -36,29 +46,48 @@ class ScriptedLlm extends BaseLlm {
   }
 }
 
+function pastEvents(): Event[] {
+  return [eventOf('user', 'user', pastTurn.user), eventOf('parent', 'model', pastTurn.assistant)]
+}
+
+function eventOf(author: string, role: string, text: string): Event {
+  return createEvent({ author, content: { role, parts: [{ text }] } })
+}
+
 export const adapter: Adapter = {
   title: 'Google ADK',
   package: '@google/adk',
   withoutDeltas: 'an agent that is a tool gives its text when it is complete',
+  withoutFork: 'an agent that is a tool starts with a session of its own',
   create: async (options) => {
     const model = new ScriptedLlm(options)
     const child = new LlmAgent({ name: 'subagent', description: 'Delegates a task.', model })
     const tools = [new AgentTool({ agent: child })]
     const agent = new LlmAgent({ name: 'parent', model, tools })
-    return {
-      delegate: async (calls) => {
-        const runner = new InMemoryRunner({ agent, appName: 'bench' })
-        const userId = 'user'
-        const { id: sessionId } = await runner.sessionService.createSession({
-          appName: 'bench',
-          userId,
-        })
-        const newMessage = { role: 'user', parts: [{ text: delegateText(calls) }] }
+    /** @param past the turns that the session begins with: to take them one by one would take minutes. */
+    const open = async (past = 0): Promise<(text: string) => Promise<string>> => {
+      const runner = new InMemoryRunner({ agent, appName: 'bench' })
+      const { sessionService } = runner
+      const userId = 'user'
+      const session = await sessionService.createSession({ appName: 'bench', userId })
+      const { id: sessionId } = session
+      for (const event of pastOf(past, pastEvents)) {
+        await sessionService.appendEvent({ session, event })
+      }
+      return async (said) => {
+        const newMessage = { role: 'user', parts: [{ text: said }] }
         let text = ''
         for await (const { content } of runner.runAsync({ userId, sessionId, newMessage })) {
           text = content?.parts?.[0]?.text ?? text
         }
         return text
+      }
+    }
+    return {
+      delegate: async (calls) => (await open())(delegateText(calls)),
+      grow: async (turns) => {
+        const send = await open(turns)
+        return { spawn: () => send(delegateText(1)) }
       },
     }
   },

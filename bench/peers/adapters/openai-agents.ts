@@ -1,12 +1,15 @@
 /** OpenAI Agents: a tool whose body runs the child agent; tracing is off, for it would call out. */
 import {
   Agent,
+  type AgentInputItem,
+  assistant,
   type Model,
   Runner,
   type StreamEvent,
   setTracingDisabled,
   tool,
   Usage,
+  user,
 } from '@openai/agents'
 import { z } from 'zod'
 import {
@@ -15,6 +18,8 @@ import {
   answerTo,
   childTask,
   delegateText,
+  pastOf,
+  pastTurn,
   type PeerOptions,
 } from '../peer.ts'
 
@@ -75,25 +80,40 @@ export const adapter: Adapter = {
     const model = scripted(options)
     const runner = new Runner({ tracingDisabled: true })
     const child = new Agent({ name: 'child', instructions: '', model })
-    const subagent = tool({
-      name: 'subagent',
-      description: 'Delegates a task.',
-      parameters: z.object({ prompt: z.string() }),
-      execute: async ({ prompt }) => {
-        if (options.deltas === 1) return (await runner.run(child, prompt)).finalOutput ?? ''
-        const run = await runner.run(child, prompt, { stream: true })
-        for await (const event of run) {
-          if (event.type === 'raw_model_stream_event' && event.data.type === 'output_text_delta') {
-            options.onDelta()
-          }
+    const work = async (input: AgentInputItem[]): Promise<string> => {
+      if (options.deltas === 1) return (await runner.run(child, input)).finalOutput ?? ''
+      const run = await runner.run(child, input, { stream: true })
+      for await (const event of run) {
+        if (event.type === 'raw_model_stream_event' && event.data.type === 'output_text_delta') {
+          options.onDelta()
         }
-        await run.completed
-        return run.finalOutput ?? ''
-      },
-    })
-    const parent = new Agent({ name: 'parent', instructions: '', model, tools: [subagent] })
+      }
+      await run.completed
+      return run.finalOutput ?? ''
+    }
+    const parentOf = (childPast: readonly AgentInputItem[]) => {
+      const subagent = tool({
+        name: 'subagent',
+        description: 'Delegates a task.',
+        parameters: z.object({ prompt: z.string() }),
+        execute: ({ prompt }) => work([...childPast, user(prompt)]),
+      })
+      return new Agent({ name: 'parent', instructions: '', model, tools: [subagent] })
+    }
+    const fresh = parentOf([])
+    const ask = async (
+      calls: number,
+      past: readonly AgentInputItem[] = [],
+      parent = fresh,
+    ): Promise<string> =>
+      (await runner.run(parent, [...past, user(delegateText(calls))])).finalOutput ?? ''
     return {
-      delegate: async (calls) => (await runner.run(parent, delegateText(calls))).finalOutput ?? '',
+      delegate: (calls) => ask(calls),
+      grow: async (turns) => {
+        const past = pastOf(turns, () => [user(pastTurn.user), assistant(pastTurn.assistant)])
+        const inheriting = parentOf(past)
+        return { spawn: () => ask(1, past), fork: () => ask(1, past, inheriting) }
+      },
     }
   },
 }

@@ -3,8 +3,9 @@ import {
   type Adapter,
   answerTo,
   childTask,
-  closing,
   delegateText,
+  pastOf,
+  pastTurn,
   type PeerOptions,
 } from '../peer.ts'
 
@@ -20,8 +21,18 @@ async function* model(
   else yield* answer.pieces
 }
 
-async function turn(prompt: string, options: PeerOptions, isChild: boolean): Promise<string> {
-  const messages: Message[] = [{ role: 'user', content: prompt }]
+interface Task {
+  readonly prompt: string
+  readonly past?: readonly Message[]
+  /** What a child starts with. */
+  readonly childPast?: readonly Message[]
+  readonly isChild?: boolean
+}
+
+async function turn(task: Task, options: PeerOptions): Promise<string> {
+  const { prompt, past = [], childPast = [], isChild = false } = task
+  const child: Task = { prompt: childTask, past: childPast, isChild: true }
+  const messages: Message[] = [...past, { role: 'user', content: prompt }]
   while (true) {
     let text = ''
     let calls: readonly string[] = []
@@ -33,7 +44,7 @@ async function turn(prompt: string, options: PeerOptions, isChild: boolean): Pro
     }
     messages.push({ role: 'assistant', content: text || calls })
     if (calls.length === 0) return text
-    const results = await Promise.all(calls.map(() => turn(childTask, options, true)))
+    const results = await Promise.all(calls.map(() => turn(child, options)))
     for (const content of results) messages.push({ role: 'tool', content })
   }
 }
@@ -41,9 +52,17 @@ async function turn(prompt: string, options: PeerOptions, isChild: boolean): Pro
 export const adapter: Adapter = {
   title: 'raw promises',
   create: async (options) => ({
-    delegate: async (calls) => {
-      const text = await turn(delegateText(calls), options, false)
-      return text === closing ? text : ''
+    delegate: (calls) => turn({ prompt: delegateText(calls) }, options),
+    grow: async (turns) => {
+      const past = pastOf<Message>(turns, () => [
+        { role: 'user', content: pastTurn.user },
+        { role: 'assistant', content: pastTurn.assistant },
+      ])
+      const prompt = delegateText(1)
+      return {
+        spawn: () => turn({ prompt, past }, options),
+        fork: () => turn({ prompt, past, childPast: past }, options),
+      }
     },
   }),
 }
