@@ -1,10 +1,11 @@
-/** The REPL: a line is a prompt, `/word` is a command, Ctrl-C cancels what runs. */
+/** The REPL: a line, or a paste, is a prompt, `/word` is a command, Ctrl-C cancels what runs. */
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import { sanitize } from '@deepseek-ai/dsh-app'
 import { messageOf } from '@deepseek-ai/dsh-llm'
 import { Family } from './family.ts'
+import { Inputs } from './inputs.ts'
 import { showChildren, showEvent } from './progress.ts'
 import { Screen } from './screen.ts'
 import { failureLine, openAgent, type Serving, sessionIdOf } from './serving.ts'
@@ -36,6 +37,7 @@ class Repl {
   private readonly screen: Screen
   private readonly output: MutedOutput
   private readonly lines: Interface
+  private readonly inputs: Inputs
   private readonly left = Promise.withResolvers<undefined>()
   private readonly undo: (() => void)[]
   private code = 0
@@ -59,6 +61,7 @@ class Repl {
       prompt: serving.config.prompt,
       historySize: 200,
     })
+    this.inputs = new Inputs(this.lines, streams)
     this.lines.on('SIGINT', () => this.interrupt())
     // Back in the foreground: Node stops reading, and leaves it to a listener to go on.
     this.lines.on('SIGCONT', () => this.lines.resume())
@@ -75,10 +78,10 @@ class Repl {
     const isStored = this.serving.ctx.sessions.table.isStored(id)
     const session = isStored ? `session ${id}` : 'session not stored'
     this.screen.line(oneLine(`model ${model}, ${session}, /help`, this.screen.columns), 'dim')
-    const lines = this.lines[Symbol.asyncIterator]()
+    const inputs = this.inputs[Symbol.asyncIterator]()
     while (true) {
       this.ask()
-      const next = await Promise.race([lines.next(), this.left.promise])
+      const next = await Promise.race([inputs.next(), this.left.promise])
       if (next === undefined || next.done === true) return this.code
       await Promise.race([this.take(next.value), this.left.promise])
     }
@@ -86,6 +89,7 @@ class Repl {
 
   close(): void {
     for (const undo of this.undo) undo()
+    this.inputs.dispose()
     this.lines.close()
     if (this.lines.terminal && !this.isRunning) this.screen.text('\n')
     this.output.release()
@@ -97,10 +101,10 @@ class Repl {
     if (this.lines.terminal && !this.isClosed) this.lines.prompt(true)
   }
 
-  private async take(line: string): Promise<void> {
-    const [, command, argument = ''] = /^\/(\w+)(?:\s+(.*))?$/.exec(line) ?? []
+  private async take(input: string): Promise<void> {
+    const [, command, argument = ''] = /^\/(\w+)(?:[^\S\n]+(.*))?$/.exec(input) ?? []
     if (command !== undefined) this.obey(command, argument.trim())
-    else if (line.trim() !== '') await this.prompt(line)
+    else if (input.trim() !== '') await this.prompt(input)
   }
 
   private async prompt(text: string): Promise<void> {
@@ -147,8 +151,8 @@ class Repl {
     if (this.isRunning && !this.isCancelled) {
       this.isCancelled = true
       this.agent.cancel('interrupted')
-    } else if (!this.isRunning && this.lines.line !== '') {
-      this.lines.write(null, { ctrl: true, name: 'u' })
+    } else if (!this.isRunning && this.inputs.hasDraft) {
+      this.inputs.dropDraft()
     } else {
       this.leave(interruptedCode)
     }

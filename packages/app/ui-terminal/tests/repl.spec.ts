@@ -67,6 +67,43 @@ describe('the REPL', () => {
     expect(model.requests[1]?.messages).toHaveLength(3)
   })
 
+  test('takes a paste of several lines as one prompt, once it is entered', async () => {
+    const { type, shows, model, code } = await serving(['one', 'two'])
+
+    type('look: \u001b[200~/first\nsecond\r\nthird\u001b[201~, please\r')
+    await shows('one')
+    type('next\r')
+    await shows('two')
+    type(ctrlD)
+    await code
+
+    const text = 'look: /first\nsecond\nthird, please'
+    expect(model.requests[0]?.messages[0]?.content).toEqual([{ type: 'text', text }])
+    expect(model.requests).toHaveLength(2)
+  })
+
+  test('takes no paste of several lines for a command', async () => {
+    const { type, shows, model, code } = await serving(['one'])
+
+    type('\u001b[200~/model\nnonsense\u001b[201~\r')
+    await shows('one')
+    type(ctrlD)
+    await code
+
+    expect(model.requests).toHaveLength(1)
+  })
+
+  test('leaves the terminal as it was', async () => {
+    const { type, shown, code, streams } = await serving(['one'])
+
+    type(ctrlD)
+    await code
+
+    expect(shown().indexOf('\u001b[?2004h')).toBeLessThan(shown().lastIndexOf('\u001b[?2004l'))
+    expect(shown()).toContain('\u001b[?2004h')
+    expect(streams.stdin.listenerCount('keypress')).toBe(0)
+  })
+
   test('answers each line of a pipe in turn, without a prompt, and ends with it', async () => {
     const terminal = createTerminal({ isTTY: false })
     const app = await booted(terminal)
@@ -363,6 +400,21 @@ describe('Ctrl-C', () => {
     type('/exit\r')
 
     expect(await code).toBe(0)
+  })
+
+  test('takes back also what was pasted', async () => {
+    const { type, shows, model, code } = await serving(['x'])
+    await shows('> ')
+
+    type('\u001b[200~first\nsecond\u001b[201~')
+    await shows('second')
+    type(ctrlC)
+    type('hi\r')
+    await shows('x')
+    type(ctrlD)
+    await code
+
+    expect(model.requests[0]?.messages[0]?.content).toEqual([{ type: 'text', text: 'hi' }])
   })
 
   test('comes as SIGINT where stdin is no terminal', async () => {
