@@ -81,15 +81,19 @@ function untilReady(args: readonly string[]): Promise<number> {
   })
 }
 
+/** A time in starts of bare Node, which say of a machine what counts here; the parts in ms. */
+async function inStarts(ms: number, parts: Readonly<Record<string, number>> = {}): Promise<Sample> {
+  const node = await untilReady(['--eval', 'console.log()'])
+  return { value: ms / node, parts: { 'in ms': ms, 'bare Node': node, ...parts } }
+}
+
 /** From the start of the process to its prompt; the part that is ours is what Node and the Loader do not take. */
 export async function ready(): Promise<Sample> {
   await untilReady(codingAgent)
   await untilReady(loaderAlone)
-  const node = await untilReady(['--eval', 'console.log()'])
   const withLoader = await untilReady(loaderAlone)
   const value = await untilReady(codingAgent)
-  const parts = { 'bare Node': node, 'Node and the Loader': withLoader, ours: value - withLoader }
-  return { value, parts }
+  return inStarts(value, { 'Node and the Loader': withLoader, ours: value - withLoader })
 }
 
 /** From the start of the process to its exit, with one delegation. */
@@ -104,7 +108,7 @@ export async function oneShot(): Promise<Sample> {
     if (code !== 0) throw new Error(`the command ended with ${code}`)
     value = performance.now() - begin
   }
-  return { value }
+  return inStarts(value)
 }
 
 /** Our own ACP agent, from the spawn to its answer, and where the time goes. */
@@ -112,7 +116,7 @@ export async function ownAcpAgent(): Promise<Sample> {
   await converse(ownAgent)
   const parts = await converse(ownAgent)
   const { dispose: _, ...toAnswer } = parts
-  return { value: sum(toAnswer), parts }
+  return inStarts(sum(toAnswer), parts)
 }
 
 /** What the backend adds to the least that a client does, with an agent that does next to nothing. */
@@ -139,7 +143,7 @@ export async function acpOverhead(): Promise<Sample> {
     const least = Math.min(...bare.slice(2))
     const [best] = ours.slice(2).toSorted((a, b) => a.start + a.result - b.start - b.result)
     if (best === undefined) throw new Error('nothing was measured')
-    return { value: best.start + best.result - least, parts: { 'bare client': least, ...best } }
+    return inStarts(best.start + best.result - least, { 'bare client': least, ...best })
   })
 }
 
@@ -163,7 +167,7 @@ export async function acpWarm(): Promise<Sample> {
     }
     await dispose()
     const [cold = Number.NaN, ...warm] = times
-    return { value: median(warm), parts: { 'without one ready': cold } }
+    return inStarts(median(warm), { 'without one ready': cold })
   })
 }
 

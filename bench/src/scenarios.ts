@@ -17,7 +17,8 @@ import { acpOverhead, acpWarm, oneShot, ownAcpAgent, ready } from './processes.t
 
 export interface Scenario {
   readonly title: string
-  readonly unit: 'µs' | 'ms' | 'KB' | 'bytes' | '×'
+  /** Of a process: starts of bare Node. The goals in ms were set where that takes 25. */
+  readonly unit: 'µs' | 'ms' | 'KB' | 'bytes' | '×' | '× Node'
   /** What the figure should not exceed. */
   readonly goal: number
   /** Called several times, each time in a process of its own. */
@@ -94,32 +95,32 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   ready: {
     title: 'dsh with the coding agent, to its prompt',
-    unit: 'ms',
-    goal: 250,
+    unit: '× Node',
+    goal: 10,
     measure: ready,
   },
   oneShot: {
     title: 'dsh -p with one delegation, to its exit',
-    unit: 'ms',
-    goal: 400,
+    unit: '× Node',
+    goal: 16,
     measure: oneShot,
   },
   ownAcp: {
     title: 'our ACP agent, from spawn to answer',
-    unit: 'ms',
-    goal: 110,
+    unit: '× Node',
+    goal: 4.4,
     measure: ownAcpAgent,
   },
   acpOverhead: {
     title: 'our ACP client over a bare one',
-    unit: 'ms',
-    goal: 10,
+    unit: '× Node',
+    goal: 0.4,
     measure: acpOverhead,
   },
   acpWarm: {
     title: 'our ACP client, an agent being ready, to the answer',
-    unit: 'ms',
-    goal: 15,
+    unit: '× Node',
+    goal: 0.6,
     measure: acpWarm,
   },
 }
