@@ -34,8 +34,8 @@ export class WatchedFiles {
     const added = loadedFiles(this.ctx).filter((file) => !this.known.has(file))
     for (const file of added) this.known.add(file)
     if (added.length === 0) return
-    // It tells only once that it is ready.
-    const ready = isNew ? once(watcher, 'ready') : Promise.resolve()
+    // It tells only once that it is ready; what it fails with, the plugin tells.
+    const ready = isNew ? once(watcher, 'ready').catch(() => {}) : Promise.resolve()
     watcher.add(added)
     await within(readyWaitMs, ready)
   }
