@@ -1,9 +1,12 @@
 /** Records what every session was answered, from its log. */
+import { createHash } from 'node:crypto'
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { Fixture, RecordedReply } from './fixture.ts'
 import { SessionKeys, topOf } from './keys.ts'
+
+const maxNameLength = 100
 
 /** Gathers the replies of all sessions of a context. */
 export class Recorder {
@@ -35,9 +38,17 @@ export class Recorder {
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
     if (!path.endsWith('/')) return writeFixture(path, sessions)
     for (const [top, those] of Map.groupBy(sessions, ([key]) => topOf(key))) {
-      writeFixture(`${path}${top.replace('/', '.')}.json`, those)
+      writeFixture(`${path}${fileNameOf(top)}.json`, those)
     }
   }
+}
+
+/** A call's id is the model's own word, of any length and of any characters. */
+function fileNameOf(key: string): string {
+  const name = key.replace('/', '.').replace(/[^\w.%#-]/gu, encodeURIComponent)
+  if (name.length <= maxNameLength) return name
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, 16)
+  return `${name.slice(0, maxNameLength)}.${hash}`
 }
 
 function writeFixture(path: string, sessions: readonly [string, RecordedReply[]][]): void {

@@ -398,6 +398,23 @@ describe('a session whose parent is in another process', () => {
     expect(errors).toEqual([expect.stringContaining(message)])
   })
 
+  test.each([
+    ['is long', 'x'.repeat(5000)],
+    ['has characters that no file name has', 'call\0\n🌍 "*"'],
+  ])('is recorded also when the id of its call %s', async (_, callId) => {
+    const folder = join(await temporaryFolder(), 'run/')
+    const recording = await boot({ mode: 'record', fixture: folder })
+    recording.llm.registerAdapter(scriptedModel(['told']))
+    await createForElsewhere(recording, callId).send('one')
+    await recording.fiber.dispose()
+
+    const ctx = await boot({ mode: 'replay', fixture: folder })
+    const agent = createForElsewhere(ctx, callId)
+    await agent.send('again')
+
+    expect(textOf(agent.session.deriveMessages().at(-1)?.content ?? [])).toBe('told')
+  })
+
   test('is recorded into a file of its own when the fixture is a folder, from which it is replayed', async () => {
     const folder = join(await temporaryFolder(), 'run/')
     const recording = await boot({ mode: 'record', fixture: folder })
