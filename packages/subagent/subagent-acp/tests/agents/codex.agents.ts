@@ -1,6 +1,5 @@
 /** Codex as a subagent. */
 import { describeRecipe, key } from './helpers.ts'
-import { strictResponses } from './responses.ts'
 
 /** Outside of the sandbox, which not every machine has. */
 const escalated = { sandbox_permissions: 'require_escalated', justification: 'It is the task.' }
@@ -9,8 +8,8 @@ describeRecipe({
   section: 'Codex',
   spec: '@zed-industries/codex-acp@0.16.0',
   bin: 'node_modules/.bin',
-  env: async (url) => ({
-    OPENAI_BASE_URL: `${await strictResponses(url)}/v1`,
+  env: (url) => ({
+    OPENAI_BASE_URL: `${url}/v1`,
     OPENAI_API_KEY: key,
     OPENAI_MODEL: 'gpt-5.5',
   }),

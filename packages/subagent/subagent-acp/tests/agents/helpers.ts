@@ -35,7 +35,7 @@ export interface Recipe {
   /** Where the command is, within the installation. */
   readonly bin: string
   /** Variables that lead it to the scripted model. */
-  readonly env: (url: string) => Readonly<Record<string, string>> | Promise<Record<string, string>>
+  readonly env: (url: string) => Readonly<Record<string, string>>
   /** Its call that reads a file, without asking; absent where it needs more than the agent. */
   readonly read?: (path: string) => ServedCall
   /** Its call that writes a file; it asks before. */
@@ -183,7 +183,7 @@ async function createScene(
     return 'done'
   })
   stubEnvironment({
-    ...(await recipe.env(model.url)),
+    ...recipe.env(model.url),
     DEEPSEEK_API_KEY: 'parent-key',
     DEEPSEEK_BASE_URL: model.baseURL,
     HOME: home,

@@ -57,8 +57,9 @@ function messagesOf({ role, parts }: JsonObject): ReceivedMessage[] {
 }
 
 function resultOf(part: JsonObject): string {
-  const { content, error } = objectOf(objectOf(part.functionResponse).response)
-  return textOf(content ?? error)
+  // Clients differ in where they put what the tool said.
+  const { content, output, error } = objectOf(objectOf(part.functionResponse).response)
+  return textOf(content ?? output ?? error)
 }
 
 function chunk({ id }: CompleteReply, parts: JsonValue): string {

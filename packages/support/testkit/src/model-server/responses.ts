@@ -25,7 +25,7 @@ export const responsesProtocol: WireProtocol = {
       event('response.created', { response }),
       event('response.in_progress', { response }),
       ...(reasoning === undefined ? [] : reasoningEvents(reply, reasoning)),
-      ...(deltas.length === 0 ? [] : [event('response.output_item.added', textItem(reply))]),
+      ...(deltas.length === 0 ? [] : [event('response.output_item.added', textItem(reply, ''))]),
       ...deltas.map((delta) =>
         event('response.output_text.delta', { item_id: `msg-${id}`, output_index: 1, delta }),
       ),
@@ -36,7 +36,9 @@ export const responsesProtocol: WireProtocol = {
     const reason = finish === 'refusal' ? 'content_filter' : 'max_output_tokens'
     const isComplete = finish === 'stop' || finish === 'tool-calls'
     return [
-      ...(deltas.length === 0 ? [] : [event('response.output_item.done', textItem(reply))]),
+      ...(deltas.length === 0
+        ? []
+        : [event('response.output_item.done', textItem(reply, deltas.join('')))]),
       ...calls.flatMap((_, index) => callEvents(reply, index)),
       event(isComplete ? 'response.completed' : 'response.incomplete', {
         response: {
@@ -83,8 +85,9 @@ function reasoningEvents({ id, signature }: CompleteReply, reasoning: string): s
   ]
 }
 
-function textItem({ id }: CompleteReply): JsonObject {
-  return { output_index: 1, item: { type: 'message', id: `msg-${id}` } }
+function textItem({ id }: CompleteReply, text: string): JsonObject {
+  const content = [{ type: 'output_text', text, annotations: [] }]
+  return { output_index: 1, item: { type: 'message', id: `msg-${id}`, role: 'assistant', content } }
 }
 
 function callEvents({ id, calls }: CompleteReply, index: number): string[] {
@@ -108,5 +111,6 @@ function usageOf({ usage }: CompleteReply): JsonObject {
     input_tokens_details: { cached_tokens: cachedInputTokens },
     output_tokens: outputTokens,
     output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: inputTokens + outputTokens,
   }
 }
