@@ -27,16 +27,17 @@ export class Inputs implements AsyncIterable<string> {
 
   /** Whether something is typed, or pasted, that is not entered. */
   get hasDraft(): boolean {
-    return this.pasted.length > 0 || this.lines.line !== ''
+    return this.isPasting || this.pasted.length > 0 || this.lines.line !== ''
   }
 
   [Symbol.asyncIterator](): AsyncIterator<string> {
     return this.entered[Symbol.asyncIterator]() as AsyncIterator<string>
   }
 
-  /** Takes back what is not entered. */
+  /** Takes back what is not entered; also ends a paste whose end never came. */
   dropDraft(): void {
     this.pasted = []
+    this.isPasting = false
     this.lines.write(null, { ctrl: true, name: 'u' })
   }
 

@@ -417,6 +417,21 @@ describe('Ctrl-C', () => {
     expect(model.requests[0]?.messages[0]?.content).toEqual([{ type: 'text', text: 'hi' }])
   })
 
+  test('ends a paste whose end never came', async () => {
+    const { type, shows, model, code } = await serving(['x'])
+    await shows('> ')
+
+    type('\u001b[200~first\r')
+    await shows('first')
+    type(ctrlC)
+    type('hi\r')
+    await shows('x')
+    type(ctrlD)
+    await code
+
+    expect(model.requests[0]?.messages[0]?.content).toEqual([{ type: 'text', text: 'hi' }])
+  })
+
   test('comes as SIGINT where stdin is no terminal', async () => {
     const never = new Promise(() => {})
     const { streams, shows, app, code } = await serving([{ text: 'on it', until: never }], {
