@@ -137,8 +137,11 @@ async function started(ctx: Context, root: Entry, options: BootOptions): Promise
   const { stderr } = streamsOf(options)
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(new AppError('INTERRUPTED', 'interrupted while starting'))
-  const timer = setTimeout(() => {
+  const timer = setInterval(() => {
     const busy = busyEntries(ctx).map((entry) => nameOf(entry, root))
+    // Between the yml and its entries there is nobody to name.
+    if (busy.length === 0) return
+    clearInterval(timer)
     stderr.write(`still starting: ${busy.join(', ')}\n`)
   }, options.slowMs ?? defaultSlowMs)
   if (options.signal?.aborted === true) onAbort()
@@ -147,7 +150,7 @@ async function started(ctx: Context, root: Entry, options: BootOptions): Promise
     await Promise.race([quiet(ctx, ctx.loader), aborted])
   } finally {
     options.signal?.removeEventListener('abort', onAbort)
-    clearTimeout(timer)
+    clearInterval(timer)
   }
 }
 

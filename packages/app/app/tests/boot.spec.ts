@@ -144,7 +144,7 @@ describe('boot', () => {
         'export async function apply() {\n  await new Promise((resolve) => { globalThis.dshTestGo = resolve })\n}\n',
     })
 
-    const booting = boot(path, { streams, slowMs: 10 })
+    const booting = boot(path, { streams, slowMs: 1 })
     await waitFor('it is told', () => stderr() === 'still starting: entry "./slow.ts"\n')
     ;(globalThis as unknown as { dshTestGo(): void }).dshTestGo()
 
