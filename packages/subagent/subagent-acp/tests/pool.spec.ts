@@ -160,21 +160,19 @@ describe('a pool', () => {
 
   test('tells why agents that are started ahead fail, and lets runs fail for themselves', async () => {
     const folder = await temporaryFolder()
-    const config = { ...counted(folder, 'dies'), cwd: folder, pool: { warm: 1, idleMs: 500 } }
+    const config = { ...counted(folder, 'dies'), cwd: folder, pool: { warm: 1, idleMs: hourMs } }
     const bench = await createBench(config)
     const warnings = collectWarnings(bench.ctx)
-    await waitFor('it is lost', () => warnings.length > 0)
+    // The first one may be lost before anybody listens: another is tried.
+    await waitFor('one is lost', () => warnings.length > 0)
 
     const { stopReason, diagnostic } = await bench.delegate()
 
-    expect(warnings).toEqual([
-      expect.stringMatching(
-        /^an agent that was started ahead is lost: the agent ".*" exited with code 3 at initialize/,
-      ),
-    ])
+    expect(warnings[0]).toMatch(
+      /^an agent that was started ahead is lost: the agent ".*" exited with code 3 at initialize/,
+    )
     expect(stopReason).toBe('error')
     expect(diagnostic).toContain('exited with code 3 at initialize')
-    expect(pidsIn(folder)).toHaveLength(2)
   })
 })
 
