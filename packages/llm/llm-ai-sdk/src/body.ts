@@ -5,9 +5,8 @@ type Bytes = Uint8Array<ArrayBuffer>
 
 /** How much of the body of a failure is read. */
 const maxFailureBytes = 64 * 1024
-/** The SDK reads a line into memory, again with each piece of it; a delta is one line. */
-const maxLineBytes = 32 * 1024 * 1024
-const newline = 0x0a
+/** The SDK holds an event in memory until the blank line at its end; a delta is one event. */
+const maxEventBytes = 32 * 1024 * 1024
 
 /** A failure, with as much of its body as a message can show. */
 export function failureOf(response: Response, touch: () => void): Response {
@@ -21,7 +20,7 @@ export function failureOf(response: Response, touch: () => void): Response {
 }
 
 /**
- * A stream of events, which fails at a line that is too long.
+ * A stream of events, which fails at one that is too long.
  * @throws UnreadableAnswerError for a page, or a single object, in place of a stream.
  */
 export async function streamOf(response: Response, touch: () => void): Promise<Response> {
@@ -30,12 +29,16 @@ export async function streamOf(response: Response, touch: () => void): Promise<R
   if (/^\s*(text\/html|application\/json)\b/i.test(type))
     throw await noStream(response, type, touch)
   let size = 0
+  let tail = Buffer.alloc(0)
   return through(response, (chunk, controller) => {
     touch()
-    const end = chunk.lastIndexOf(newline)
-    size = end === -1 ? size + chunk.length : chunk.length - end
-    if (size <= maxLineBytes) controller.enqueue(chunk)
-    else controller.error(new UnreadableAnswerError(`a line of more than ${maxLineBytes} bytes`))
+    // The end of an event may come in two pieces.
+    const bytes = Buffer.concat([tail, chunk])
+    const end = Math.max(bytes.lastIndexOf('\n\n'), bytes.lastIndexOf('\n\r\n'))
+    size = end === -1 ? size + chunk.length : bytes.length - end
+    tail = bytes.subarray(-2)
+    if (size <= maxEventBytes) controller.enqueue(chunk)
+    else controller.error(new UnreadableAnswerError(`an event of more than ${maxEventBytes} bytes`))
   })
 }
 

@@ -36,10 +36,21 @@ async function listen(answer: (response: ServerResponse) => void): Promise<Peer>
   return { baseURL, requests: () => requests, isOpen: () => open > 0 }
 }
 
-/** Writes pieces until the reader has gone, and counts their bytes. */
-function writeForEver(response: ServerResponse, piece: string, sent: { bytes: number }): void {
+/** Writes a piece; settles when it has left. */
+function writePiece(response: ServerResponse, piece: string): Promise<void> {
+  return new Promise((resolve) => void response.write(piece, () => resolve()))
+}
+
+/** Writes pieces until the reader has gone, or too much was taken, and counts their bytes. */
+function writeForEver(
+  response: ServerResponse,
+  piece: string,
+  sent: { bytes: number },
+  most = Number.POSITIVE_INFINITY,
+): void {
   const write = (): void => {
     if (response.closed || response.destroyed) return
+    if (sent.bytes > most) return void response.end()
     sent.bytes += piece.length
     if (response.write(piece)) setImmediate(write)
     else response.once('drain', write)
@@ -87,11 +98,49 @@ describe('the body of an answer', () => {
 
     expect(finish).toBe('error')
     expect(error).toMatchObject({ code: 'MODEL_FAILED' })
-    expect(error?.message).toMatch(/a line of more than 33554432 bytes from http:.*"baseURL"/)
+    expect(error?.message).toMatch(/an event of more than 33554432 bytes from http:.*"baseURL"/)
     await waitFor('the connection is closed', () => !peer.isOpen())
     expect(sent.bytes).toBeLessThan(80 * 1024 * 1024)
     expect(peer.requests()).toBe(1)
   })
+
+  test.each(['\n', '\r\n'])('whose event goes on line after line is given up: %j', async (end) => {
+    const sent = { bytes: 0 }
+    const peer = await listen((response) => {
+      response.writeHead(200, stream)
+      writeForEver(response, `data: ${'x'.repeat(1024)}${end}`.repeat(64), sent, 256 * 1024 * 1024)
+    })
+
+    const { error } = await askOnce(peer, 'openai-compatible', 2)
+
+    expect(error).toMatchObject({ code: 'MODEL_FAILED' })
+    expect(error?.message).toContain('an event of more than 33554432 bytes')
+    expect(peer.requests()).toBe(1)
+  })
+
+  test.each(['\n', '\r\n'])(
+    'may be long when its events are not, also when their ends come in pieces: %j',
+    async (end) => {
+      const choice = { index: 0, delta: { content: '' }, finish_reason: null }
+      const chunk = { id: '1', object: 'chat.completion.chunk', created: 1, choices: [choice] }
+      const event = `data: ${JSON.stringify({ ...chunk, pad: 'x'.repeat(1024 * 1024) })}`
+      const last = { ...chunk, choices: [{ ...choice, finish_reason: 'stop' }] }
+      const peer = await listen((response) => {
+        response.writeHead(200, stream)
+        void (async () => {
+          for (let index = 0; index < 40; index += 1) {
+            await writePiece(response, `${event}${end}`)
+            await writePiece(response, end)
+          }
+          response.end(`data: ${JSON.stringify(last)}${end}${end}data: [DONE]${end}${end}`)
+        })()
+      })
+
+      const { finish } = await askOnce(peer, 'openai-compatible')
+
+      expect(finish).toBe('stop')
+    },
+  )
 
   test('that unpacks to a line without end is given up', async () => {
     const packed = gzipSync(`data: "${'x'.repeat(64 * 1024 * 1024)}`)
@@ -101,7 +150,7 @@ describe('the body of an answer', () => {
 
     const { error } = await askOnce(peer, 'openai-compatible')
 
-    expect(error?.message).toContain('a line of more than 33554432 bytes')
+    expect(error?.message).toContain('an event of more than 33554432 bytes')
   })
 
   test('may have a line of ten megabytes', async () => {

@@ -31,6 +31,31 @@ describe('startModelServer', () => {
     ])
   })
 
+  test('says at /v1/responses what strict clients ask of items and tokens', async () => {
+    const server = await startModelServer(['hi'])
+
+    const response = await post(`${server.baseURL}/responses`, { model: 'any', input: [] })
+
+    const told = await response.text()
+    expect(told.match(/"role":"assistant","content":\[/g)).toHaveLength(2)
+    expect(told).toContain('"total_tokens":15')
+  })
+
+  test.each(['content', 'output', 'error'])(
+    'reads what a tool said from the %s of a function response',
+    async (key) => {
+      const server = await startModelServer(['hi'])
+      const part = { functionResponse: { name: 'look', response: { [key]: 'seen' } } }
+
+      const response = await post(`${server.baseURL}/models/any:streamGenerateContent`, {
+        contents: [{ role: 'user', parts: [part] }],
+      })
+
+      await response.text()
+      expect(server.requests).toMatchObject([{ messages: [{ role: 'tool', text: 'seen' }] }])
+    },
+  )
+
   test('counts requests, and refuses those past the end of its list', async () => {
     const server = await startModelServer(['one'])
     const url = `${server.baseURL}/chat/completions`
