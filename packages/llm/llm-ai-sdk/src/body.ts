@@ -20,14 +20,39 @@ export function failureOf(response: Response, touch: () => void): Response {
 }
 
 /**
- * A stream of events, which fails at one that is too long.
- * @throws UnreadableAnswerError for a page, or a single object, in place of a stream.
+ * A stream of events. It fails at one that is too long, and when it is a single object; some servers
+ * name no type, or a wrong one.
+ * @throws UnreadableAnswerError for a page.
  */
 export async function streamOf(response: Response, touch: () => void): Promise<Response> {
   const type = response.headers.get('content-type') ?? ''
-  // Some servers name no type, or a wrong one: only what cannot be a stream is refused.
-  if (/^\s*(text\/html|application\/json)\b/i.test(type))
-    throw await noStream(response, type, touch)
+  if (/^\s*text\/html\b/i.test(type)) {
+    await response.body?.cancel().catch(() => {})
+    throw noStream(type)
+  }
+  const isJson = /^\s*application\/json\b/i.test(type)
+  return isJson ? unlessObject(response, type, touch) : boundedEvents(response, touch)
+}
+
+/** What begins as JSON does is read as a failure is. */
+async function unlessObject(
+  response: Response,
+  type: string,
+  touch: () => void,
+): Promise<Response> {
+  const [peeked, kept] = response.body?.tee() ?? []
+  const reader = peeked?.getReader()
+  const { value } = (await reader?.read()) ?? {}
+  void reader?.cancel().catch(() => {})
+  const { status, headers } = response
+  const whole = new Response(kept ?? null, { status, headers })
+  if (value === undefined || !/^\s*[{[]/.test(Buffer.from(value).toString('latin1', 0, 64))) {
+    return boundedEvents(whole, touch)
+  }
+  throw noStream(type, `: ${await failureOf(whole, touch).text()}`)
+}
+
+function boundedEvents(response: Response, touch: () => void): Response {
   let size = 0
   let tail = Buffer.alloc(0)
   return through(response, (chunk, controller) => {
@@ -42,15 +67,8 @@ export async function streamOf(response: Response, touch: () => void): Promise<R
   })
 }
 
-async function noStream(
-  response: Response,
-  type: string,
-  touch: () => void,
-): Promise<UnreadableAnswerError> {
-  const said = type.includes('json') ? `: ${await failureOf(response, touch).text()}` : ''
-  // Closes the connection of a page; what was read to its end has nothing to close.
-  await response.body?.cancel().catch(() => {})
-  return new UnreadableAnswerError(`"${type}" in place of a stream`, said)
+function noStream(type: string, said = ''): UnreadableAnswerError {
+  return new UnreadableAnswerError(`"${type.slice(0, 100)}" in place of a stream`, said)
 }
 
 function through(

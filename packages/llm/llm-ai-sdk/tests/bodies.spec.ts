@@ -199,6 +199,21 @@ describe('the body of an answer', () => {
     expect(peer.requests()).toBe(1)
   })
 
+  test('that is a stream under the type of JSON is read', async () => {
+    const peer = await listen((response) => {
+      const choice = { index: 0, delta: { content: 'hello' }, finish_reason: 'stop' }
+      const chunk = { id: '1', object: 'chat.completion.chunk', created: 1, choices: [choice] }
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`)
+      response.end('data: [DONE]\n\n')
+    })
+
+    const { content, finish } = await askOnce(peer, 'openai-compatible')
+
+    expect(finish).toBe('stop')
+    expect(content).toEqual([{ type: 'text', text: 'hello' }])
+  })
+
   test.each<[ProviderName, string]>([
     ['deepseek', 'data: {"error":{"message":"it fell over","type":"odd","code":"odd"}}'],
     ['openai-compatible', 'data: {"error":{"message":"it fell over","type":"odd","code":"odd"}}'],
